@@ -5,7 +5,9 @@ import itertools
 import pytest
 import torch
 
-from attnlab.checks.plain_step import rate_at
+from attnlab.checks.plain_step import StepInputs, rate_at
+from attnlab.checks.step_causes import StepOutcome
+from attnlab.checks.step_replay import StepReplay
 from attnlab.config.values import Choice
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.findings import read_findings
@@ -325,3 +327,28 @@ def test_a_fault_of_a_resume_is_caught_and_named(tmp_path, monkeypatch, name):
     given = kind_after(chosen, tmp_path / "run", resumed=True)
     assert kind is None or given == kind
     assert found_in(tmp_path / "run")[0].values["step"] in (1, 7)
+
+
+@pytest.mark.parametrize(("noise", "told"), [(0.1, None), (1e-3, "key.bias")])
+def test_a_gradient_of_rounding_errors_may_come_out_otherwise(noise, told):
+    """No softmax sees a key's bias: its gradient is what sums leave over, in another order another one."""
+    weights = {"query.bias": torch.ones(8), "key.bias": torch.ones(8)}
+    inputs = StepInputs(weights, {}, {}, norm=1.0, rate=1.0, noise={"key.bias": noise, "query.bias": 1e-7})
+    moved = {name: weight + 0.5 for name, weight in weights.items()}
+    other = moved | {"key.bias": weights["key.bias"] + 0.4}
+    assert StepOutcome(None, None, inputs, other, 3e-5).against(moved)[0] == told
+    wrong = moved | {"query.bias": weights["query.bias"] + 0.4}
+    assert StepOutcome(None, None, inputs, wrong, 3e-5).against(moved)[0] == "query.bias"
+
+
+def test_the_roundings_of_a_gradient_are_measured(tmp_path, monkeypatch):
+    """A key's bias has no gradient but them; a matrix's own is far larger."""
+    kept = []
+    judge = StepReplay._judge
+    monkeypatch.setattr(
+        StepReplay, "_judge", lambda self, one, event: (kept.append(one.inputs), judge(self, one, event))
+    )
+    train(settings(), tmp_path / "run")
+    noise = kept[0].noise
+    assert min(v for name, v in noise.items() if name.endswith("key.bias")) > 0.05
+    assert max(v for name, v in noise.items() if name.endswith("weight")) < 1e-4

@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -62,6 +62,9 @@ class StepInputs:
     """The learning rate as a share of the full one."""
     clipping: float = 1.0
     """What the gradient is multiplied by so that its norm is at most `training.clip`."""
+    noise: Mapping[str, float] = field(default_factory=dict)
+    """How far the gradient of a name comes out otherwise when every number is rounded otherwise, as a share
+    of it. That of a key's bias is nothing but rounding: no softmax sees it."""
     decaying: frozenset[str] = frozenset()
     matrices: frozenset[str] = frozenset()
     """Of the decaying ones, those of linear layers."""

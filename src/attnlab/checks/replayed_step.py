@@ -16,15 +16,17 @@ class ReplayedStep(Check):
     float64 (of other optimizers their class, built afresh) with decay where a parameter is a matrix that is
     not looked up; the learning rate by the schedule's closed formula; after a resume from what the
     checkpoint's files hold. 99% of each tensor's weights, and of what the optimizer remembers, agree to
-    rounding and 3e-5 of the update. A step that leaves every watched weight as it was, though the one before
-    moved them, was skipped.
+    rounding, or the tensor to 3e-5 of the update, or to 32 times what the gradient changes when the loss is
+    in another unit, which rounds every number otherwise. A step that leaves every watched weight as it was,
+    though the one before moved them, was skipped.
 
     When it helps: gradients that were not cleared, decay of norms and biases or where the config has none,
     a schedule or moments that begin anew at a resume, clipping that is left out, a wrong divisor: the loss
     falls all the same, and another experiment is made.
 
     Cannot see: faults of the steps between, a difference below the rounding of the weights (in a warm-up),
-    tensors that are left out of models of more than 10 million parameters, and what the gradient itself has
+    tensors that are left out of models of more than 10 million parameters, or whose gradient is a sum of
+    rounding errors (a key's bias), and what the gradient itself has
     wrong (see `targets`, `recomputed_loss`, `accumulation`).
     """
 

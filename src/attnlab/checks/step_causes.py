@@ -18,6 +18,8 @@ from attnlab.training.optimizers import OPTIMIZERS
 
 EPSILONS = 4.0
 """Roundings of a weight that its update may differ by."""
+ROUNDINGS = 32.0
+"""Times as far as the same gradient with other roundings, a tensor may be from what it should be."""
 FEW = 0.01
 """The share of a tensor's numbers that may be off: those whose gradient is itself a rounding error."""
 
@@ -42,11 +44,12 @@ class StepOutcome:
         worst: tuple[str | None, float] = (None, 0.0)
         largest = 0.0
         for key, wanted in expected.items():
+            close = max(self.close, ROUNDINGS * self.inputs.noise.get(key.rsplit("/", 1)[0], 0.0))
             got = self.actual.get(key)
             start = self.inputs.weights.get(key)
-            share, gap = (1.0, 1.0) if got is None else off(got, wanted, start, self.close)
+            share, gap = (1.0, 1.0) if got is None else off(got, wanted, start, close)
             largest = max(largest, gap)
-            if share > FEW and gap >= worst[1]:
+            if share > FEW and gap > close and gap >= worst[1]:
                 worst = key, gap
         return (None, largest) if worst[0] is None else worst
 

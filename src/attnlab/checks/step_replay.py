@@ -39,6 +39,10 @@ MOST = 10_000_000
 """Numbers of weights that are compared; of larger models, tensors that are as far apart as can be."""
 EXACT, PARALLEL = 3e-5, 1e-2
 """Of the update itself: on a processor, and where sums are taken in an order that changes."""
+SUMMED = 30.0
+"""Times as far apart are sums of all of a step: torch adds a million squares in float32 to four digits."""
+OTHER_UNIT = 0.77
+"""A unit of the loss that is no power of two: the same gradient with other roundings."""
 SLICE, SLICES, CLEARLY = 256, 8, 16.0
 """What is watched at every step: so many numbers of so many tensors; how many roundings are a clear move."""
 
@@ -151,7 +155,9 @@ class StepReplay:
         self.loader.restore(place)
         batches = self._batches(int(before.steps))
         left = {name: p.grad.clone() for name, p in compared.items() if p.grad is not None}
-        gradients, norm, loss = self._gradient([prepared for _, prepared in batches], int(before.steps))
+        prepared = [one for _, one in batches]
+        gradients, norm, loss = self._gradient(prepared, int(before.steps))
+        otherwise, _, _ = self._gradient(prepared, int(before.steps), unit=OTHER_UNIT)
         decaying, matrices = decaying_of(loop.model)
         inputs = StepInputs(
             weights=weights,
@@ -160,6 +166,7 @@ class StepReplay:
             norm=norm,
             rate=0.0,
             clipping=clipping_of(self.settings.clip, norm),
+            noise={n: distance(otherwise[n], gradients[n]) for n in weights if n in gradients},
             decaying=decaying,
             matrices=matrices,
         )
@@ -186,17 +193,23 @@ class StepReplay:
             batches.append((batch, loop.features(batch, prepared.to(loop.device))))
         return batches
 
-    def _gradient(self, batches: list[Prepared], step: int) -> tuple[dict[str, Tensor], float, float]:
-        """The gradient by name, its norm and the mean loss, from no gradient; the model is left as it was."""
+    def _gradient(
+        self, batches: list[Prepared], step: int, unit: float = 1.0
+    ) -> tuple[dict[str, Tensor], float, float]:
+        """The gradient by name, its norm and the mean loss, from no gradient; the model is left as it was.
+
+        In another `unit` of the loss it is the same, and every number is rounded otherwise.
+        """
         loop, count, total = self.loop, max(1, target_count(batches)), 0.0
         with untouched(loop.model):
             for number, prepared in enumerate(batches):
                 seed_everything(stream_seed(loop.seed, "dropout", step, number))
                 with loop.autocast():
                     loss = loop.task.loss(loop.model, prepared)
-                (loss.total / count).backward()
+                (unit * loss.total / count).backward()
                 total += float(loss.reported.detach())
-            gradients = {n: p.grad for n, p in loop.model.named_parameters() if p.grad is not None}
+            named = ((name, p.grad) for name, p in loop.model.named_parameters())
+            gradients = {name: grad.div_(unit) for name, grad in named if grad is not None}
         return gradients, norm_of(list(gradients.values())), total / count
 
     # ------------------------------------------------------------ what came out
@@ -208,15 +221,17 @@ class StepReplay:
         told = event.learning_rate / full if full else math.nan
         between = min(rates) * (1 - 1e-6) <= told <= max(rates) * (1 + 1e-6)
         rate = told if between else rates[len(rates) // 2]
-        inputs = replace(kept.inputs, rate=rate)
         close = EXACT if self.loop.device.type == "cpu" else PARALLEL
+        norm = kept.inputs.norm
+        scale = event.gradient / norm if norm else 1.0
+        summed_alike = abs(scale - 1) <= SUMMED * close
+        clipping = clipping_of(self.settings.clip, event.gradient if summed_alike else norm)
+        inputs = replace(kept.inputs, rate=rate, clipping=clipping)
         outcome = StepOutcome(self.settings, self.loop.model, inputs, self._actual(inputs), close)
         name, gap = outcome.worst()
         self.result.steps.append(int(after.steps))
         self.result.tensors = len(inputs.weights)
         self.result.gap = max(self.result.gap, gap if name is None else 0.0)
-        close *= 30
-        scale = event.gradient / inputs.norm if inputs.norm else 1.0
         if self.result.fault is not None:
             return
         if kept.left and any(bool(one.any()) for one in kept.left.values()):
@@ -224,13 +239,13 @@ class StepReplay:
         elif name is not None:
             kind, values = cause_of(outcome, told=told, rate=rate, full=full, scale=scale)
             self.result.fault = StepFault(event.step, kind, gap, {"name": name, **values})
-        elif not abs(scale - 1) <= close:
+        elif not summed_alike:
             values = {"norm": event.gradient, "expected": inputs.norm}
             self.result.fault = StepFault(event.step, "divisor", abs(scale - 1), values)
         elif not between and not math.isnan(told):
             values = {"rate": event.learning_rate, "expected": rate * full}
             self.result.fault = StepFault(event.step, "rate", abs(told / rate - 1), values)
-        elif not abs(event.loss - kept.loss) <= close * max(1.0, abs(kept.loss)):
+        elif not abs(event.loss - kept.loss) <= SUMMED * close * max(1.0, abs(kept.loss)):
             values = {"loss": event.loss, "expected": kept.loss}
             self.result.fault = StepFault(event.step, "loss", abs(event.loss - kept.loss), values)
 
@@ -239,6 +254,12 @@ class StepReplay:
         named = {n: p.detach() for n, p in self.loop.model.named_parameters() if n in inputs.weights}
         held = self.loop.optimizer.state()
         return named | {key: v for key, v in held.items() if key.rsplit("/", 1)[0] in inputs.weights}
+
+
+def distance(one: Tensor, other: Tensor) -> float:
+    """As a share of the other; 1 where that is nothing."""
+    size = float(other.double().norm())
+    return float((one.double() - other.double()).norm()) / size if size else 1.0
 
 
 def amounts_of(state: Mapping[str, Any]) -> Amounts:
