@@ -1,11 +1,16 @@
 """The palette: contrast by WCAG's formula, and one ramp of weights, on paper and on black."""
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
+import attnlab
 from attnlab.documents import palette
 from attnlab.documents.palette import BASELINE, COLOURS, INVALID, JUDGEMENT, STOPS, SURFACES, WEIGHTS
+
+SOURCE = Path(attnlab.__file__).parent
 
 
 def luminance(colour):
@@ -59,3 +64,20 @@ def test_arms_past_the_last_colour_are_dashed_and_invalid_ones_dotted():
     assert [one.dash for one in inks] == ["solid"] * (len(COLOURS) + 1) + ["dash"]
     assert palette.ink(3, sound=False).dash == "dot"
     assert "dot" not in palette.DASHES
+
+
+def test_no_colour_and_no_size_stands_outside_the_palette_and_its_eight_sizes():
+    """A ninth size or a second blue begins with one line of a style sheet."""
+    templates = [
+        *SOURCE.rglob("templates/*.css"),
+        *SOURCE.rglob("templates/*.html"),
+        *SOURCE.rglob("templates/*.js"),
+    ]
+    assert len(templates) > 8
+    for file in templates:
+        text = file.read_text(encoding="utf-8")
+        assert not re.findall(r"#[0-9a-fA-F]{6}\b|#[0-9a-fA-F]{3,4}\b(?=[;, )])", text), file.name
+        sizes = re.findall(
+            r"font(?:-size)?:[^;{}]*?(\d*\.?\d+(?:rem|em|px|pt))", text.split("@media print")[0]
+        )
+        assert {*sizes} <= {"12px", "13px"}, f"{file.name}: {sizes}"

@@ -198,7 +198,7 @@ def test_one_seed_never_says_better_or_worse(effect):
     assert "one seed, so seed noise is unknown" in found.words
     assert "over 40 texts for these two models only" in found.words
     plain = only({"baseline": scalars([1.0]), "arm": scalars([2.0])}, "seconds")
-    assert plain.words == "inconclusive: one seed, so seed noise is unknown; seconds +1.000"
+    assert plain.words == "inconclusive: one seed, so seed noise is unknown; seconds +1.00"
 
 
 def test_a_difference_without_spread_is_not_taken_for_certain():

@@ -9,6 +9,7 @@ from attnlab.config.values import ConfigError
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult
 from attnlab.studies.resolved import resolve
+from attnlab.studies.results import arm_of
 from attnlab.studies.runner import run_study
 from tests.session.commands import answer, command
 from tests.studies.here import here
@@ -96,3 +97,12 @@ def test_a_run_that_took_no_step_is_neither_sound_nor_unsound(tmp_path, monkeypa
     assert row["steps"] == 0 and row["sound"] is None
     shown = " ".join(command("runs").output.split())
     assert "stopped by" in shown and " yes " not in shown
+
+
+def test_an_arm_that_was_never_built_has_no_parameters(tmp_path):
+    """Before its tokenizer is learned nobody knows its vocabulary: a draft is another model."""
+    resolved = resolve(study(tmp_path))
+    stopped = RunResult(arm="dot", status="failed", reason=Reason.error("The check dependency failed."))
+    assert arm_of(resolved, "dot", [stopped]).parameters is None
+    assert arm_of(resolved, "dot", [replace(stopped, parameters=123_648)]).parameters == 123_648
+    assert arm_of(resolved, "dot", [RunResult(arm="dot", status="finished")]).parameters > 0

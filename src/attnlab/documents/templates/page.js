@@ -94,7 +94,12 @@ const draw = (figure, plots) => {
   figure.querySelectorAll(".canvas").forEach((canvas, place) => {
     const { data, layout } = coloured(view[place], style);
     canvas.setAttribute("aria-label", (canvas.dataset.whose || "") + view[place].alt);
-    const shown = data.map((trace) => ({ ...trace, visible: !hidden.has(trace.legendgroup) }));
+    const named = canvas.clientWidth >= ROOM; // names beside points would cover one another on a phone
+    const shown = data.map((trace) => ({
+      ...trace,
+      mode: named || !trace.mode ? trace.mode : trace.mode.replace("+text", ""),
+      visible: !hidden.has(trace.legendgroup),
+    }));
     const config = { responsive: true, displayModeBar: false, displaylogo: false };
     window.Plotly.react(canvas, shown, themed(layout, style, canvas), config);
   });
