@@ -26,12 +26,14 @@ def assert_causal(
     *,
     forward: Forward | None = None,
     length: int = 12,
-    whole: int = 128,
+    whole: int | None = None,
 ) -> None:
-    """No output depends on a later token, at every pair of `length` tokens and some of `whole`."""
+    """No output depends on a later token, at every pair of `length` tokens and some of `whole`: unless given,
+    as many as the model says that it reads, up to 1,024."""
     from attnlab.checks.dependency import Dependency
-    from attnlab.checks.module_subject import subject_of
+    from attnlab.checks.module_subject import own_length, subject_of
 
+    whole = own_length(model) if whole is None else whole
     subject = subject_of(
         model, vocabulary=vocabulary, mask="causal", forward=forward, length=length, whole=whole
     )

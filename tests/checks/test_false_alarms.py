@@ -1,7 +1,6 @@
 """No false alarm before training: ready configs, many seeds of two of them, and random healthy configs."""
 
 import copy
-import time
 from dataclasses import replace
 
 import pytest
@@ -91,6 +90,5 @@ def test_the_checks_before_training_are_quick_for_mini_gpt():
     setup = set_up(load("mini-gpt", set={"data.corpus": "docstrings", "data.dev_share": 0.1}))
     setup.dataset.rows("train"), setup.dataset.rows("dev")
     alarms(setup)  # what is imported on first use is no part of it
-    began = time.process_time()
-    run_checks(of(setup))
-    assert time.process_time() - began < 5
+    findings = run_checks(of(setup))
+    assert sum(one.seconds for one in findings) < 5  # also where processes share them

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from attnlab.checks.check import run_checks
+from attnlab.checks.inputs_matter import InputsMatter
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.evaluator import Evaluator
 from attnlab.tasks import TASKS
@@ -307,3 +308,13 @@ def test_a_head_that_is_lost_on_reload_is_named(trained):
     broken.head.scores.weight = nn.Parameter(broken.head.scores.weight.detach() + 0.25)  # never saved
     finding = found("reload", replace(trained, model=broken))
     assert finding.outcome == "fail" and "differ by up to" in finding.found
+
+
+def test_swapped_labels_are_not_said_to_be_an_input_that_does_not_matter():
+    """The input matters: what was learned of it is the opposite."""
+    check = InputsMatter()
+    others = {"with shuffled inputs": 1.0, "with blank inputs": 0.9}
+    swapped = check.judge("after", 3.0, others, 64, "labels")
+    assert (swapped.outcome, swapped.kind) == ("warn", "misleading") and "`majority`" in swapped.fix
+    assert check.judge("after", 0.95, others, 64, "labels").kind == "ignored"
+    assert check.judge("after", 0.2, others, 64, "labels").kind == "used"

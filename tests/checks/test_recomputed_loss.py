@@ -117,11 +117,16 @@ def test_smoothing_and_z_loss_in_a_reported_loss(extra, monkeypatch):
     monkeypatch.setattr(LanguageModel, "loss", added)
     finding = found("recomputed_loss", loosened())
     assert finding.outcome == "fail" and "recomputed" in finding.found
+    ((name, share),) = extra.items()
+    assert finding.values["cause"] == {"smoothing": "smoothing", "z_weight": "z_loss"}[name]
+    assert finding.values["share"] == pytest.approx(share, rel=1e-3)
 
 
 def test_dropout_left_on_in_an_evaluation(monkeypatch):
     monkeypatch.setattr(evaluators, "judging", lambda model: nullcontext(model.train()))
-    assert found("recomputed_loss", loosened()).outcome == "fail"
+    finding = found("recomputed_loss", loosened())
+    assert finding.outcome == "fail" and finding.values["cause"] == "dropout"
+    assert finding.fix == "Evaluate in eval mode: call model.eval() before scoring."
 
 
 def test_positions_that_run_on_across_packed_texts(monkeypatch):
@@ -136,6 +141,7 @@ def test_positions_that_run_on_across_packed_texts(monkeypatch):
     monkeypatch.setattr(about.task, "prepare", running_on)
     finding = found("recomputed_loss", about)
     assert finding.outcome == "fail" and "a target in its batch" in finding.found
+    assert finding.values["cause"] == "positions"
 
 
 def test_packed_texts_that_see_each_other(monkeypatch):
@@ -147,7 +153,8 @@ def test_packed_texts_that_see_each_other(monkeypatch):
         return replace(made, tokens=replace(made.tokens, document=None))
 
     monkeypatch.setattr(about.task, "prepare", joined)
-    assert found("recomputed_loss", about).outcome == "fail"
+    finding = found("recomputed_loss", about)
+    assert finding.outcome == "fail" and finding.values["cause"] == "documents"
 
 
 @pytest.mark.parametrize("task", ["causal", "masked", "seq2seq"])
@@ -194,11 +201,21 @@ def fewer(whole, sums):
     return replace(whole, loss=whole.loss, scores=whole.scores | {"targets": whole.scores["targets"] - 1})
 
 
+CAUSES = {
+    mean_of_means: "mean_of_means",
+    mean_of_exponentials: "exponentials",
+    one_divisor_more: "divisor",
+    bits: "bits",
+    fewer: "",  # the count itself is wrong, and named
+}
+
+
 @pytest.mark.parametrize("fault", [mean_of_means, mean_of_exponentials, one_divisor_more, bits, fewer])
 def test_an_evaluation_that_divides_wrongly(fault, monkeypatch):
     monkeypatch.setattr(Evaluator, "__call__", spoilt(fault))
     finding = found("recomputed_loss", loosened())
     assert finding.outcome == "fail" and "evaluation" in finding.found
+    assert finding.values.get("cause", "") == CAUSES[fault]
 
 
 def test_the_untouched_stand_in_is_healthy(monkeypatch):
@@ -254,6 +271,8 @@ def test_a_training_loss_that_is_another_number(fault):
     about = loosened()
     finding = found("recomputed_loss", replace(about, backward=partial(fault, task=about.task)))
     assert finding.outcome == "fail" and "training step" in finding.found
+    causes = {trained_mean_of_means: "mean_of_means", trained_by_rows: "divisor"}
+    assert finding.values.get("cause", "") == causes.get(fault, "")
 
 
 # ---------------------------------------------------------------- what evaluate and studies report

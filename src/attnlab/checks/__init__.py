@@ -15,6 +15,8 @@ CHECKS: Registry[Check] = Registry(
     default="dependency",
     variants={
         "dependency": "attnlab.checks.dependency:Dependency",
+        "allowed_pairs": "attnlab.checks.allowed_pairs:AllowedPairs",
+        "token_ids": "attnlab.checks.token_ids:TokenIds",
         "invariance": "attnlab.checks.invariance:Invariance",
         "decoding": "attnlab.checks.decoding:Decoding",
         "first_loss": "attnlab.checks.first_loss:FirstLoss",

@@ -59,6 +59,8 @@ class InputsMatter(Check):
         """The loss on real inputs against those on others, by their names."""
         name, least = min(losses.items(), key=lambda item: item[1])
         values: dict[str, Value] = {"own": own, "losses": dict(losses), "targets": targets}
+        if own - max(losses.values()) >= MARGIN:
+            return self.finding(when, Outcome.WARN, "misleading", least - own, **values)
         if not least - own >= MARGIN:
             values |= {"nearest": name, "learned": learnt}
             return self.finding(when, Outcome.WARN, "ignored", least - own, **values)

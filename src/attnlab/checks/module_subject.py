@@ -16,6 +16,7 @@ from attnlab.checks.paths import Path, allows, closure, spread_over
 from attnlab.checks.subject import (
     LENGTH,
     LONGEST,
+    WHOLE,
     Continuation,
     OwnSubject,
     Side,
@@ -92,6 +93,7 @@ class ModuleSubject(Subject):
     """
 
     equal = SLACK
+    learned = True
     room = LONGEST
     prompts = (7, 10)
 
@@ -239,6 +241,9 @@ class ModuleSubject(Subject):
             count = (low + high + 1) // 2
         return low
 
+    def outputs_of(self, ids: Tensor) -> Tensor:
+        return self.answers(ids[:, None]).flatten(1).double()
+
     def scores_by_place(self, ids: Tensor, *, prompt: int, source: Tensor) -> Tensor:
         return logits_of(self.call(ids))
 
@@ -362,3 +367,13 @@ def claimed_mask(module: nn.Module) -> Claim:
 
 def first_id(number: object) -> int:
     return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else 0
+
+
+def own_length(model: nn.Module) -> int:
+    """How many tokens a model says that it reads, up to WHOLE; LONGEST where it does not say."""
+    if isinstance(model, Model):
+        return int(min(model.trunk.longest, WHOLE))
+    config = getattr(model, "config", None)
+    names = ("max_position_embeddings", "n_positions", "max_seq_len", "block_size")
+    said = (getattr(config, name, None) for name in names)
+    return min(next((n for n in said if isinstance(n, int) and n > 1), LONGEST), WHOLE)

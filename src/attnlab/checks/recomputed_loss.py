@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from attnlab.checks.check import Case, Check
+from attnlab.checks.loss_causes import Losses, cause_of, mean_of
 from attnlab.checks.real import evaluator_of, uneven
 from attnlab.data.batch import Batch
 from attnlab.evaluation.documents import DocumentLosses, document_losses
@@ -91,16 +92,27 @@ class RecomputedLoss(Check):
         if not worst.size <= EQUAL and leaks(plain, sampled_texts(plain, FEW)):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "leaks")
         if not worst.size <= EQUAL:
-            return self.finding(case.when, Outcome.FAIL, "misreported", worst.size, **worst.values)
+            values = worst.values | why(plain, truth, worst)
+            return self.finding(case.when, Outcome.FAIL, "misreported", worst.size, **values)
         precision = case.config.training.precision
         step = trained(case, exact, truth)
         if not step.size <= (EQUAL if precision == "float32" else ROUNDED[precision]):
-            return self.finding(case.when, Outcome.FAIL, "misreported", step.size, **step.values)
+            values = step.values | why(plain, truth, step)
+            return self.finding(case.when, Outcome.FAIL, "misreported", step.size, **values)
         rounded = rounding(replace(evaluator, loader=pieces, batches="all"), truth)
         if not rounded <= ROUNDED[precision]:
             return self.finding(case.when, Outcome.FAIL, "rounded", rounded, precision=precision)
-        values: dict[str, Value] = {"targets": truth.count, "texts": truth.texts, "rounded": rounded}
+        values = {"targets": truth.count, "texts": truth.texts, "rounded": rounded}
         return self.finding(case.when, Outcome.PASS, "agree", worst.size, precision=precision, **values)
+
+
+def why(evaluator: Evaluator, truth: Truth, gap: Gap) -> dict[str, Value]:
+    """The cause that explains a gap, by trying each."""
+    single = gap.where in ("target", "target_count", "targets", "text_nats", "text_targets")
+    reported = mean_of(evaluator) if single else gap.reported
+    batches = [prepared for prepared, _ in truth.batches]
+    losses = Losses(reported, truth.each, batches, list(truth.of_text.values()))
+    return cause_of(evaluator, losses)
 
 
 @dataclass(frozen=True)

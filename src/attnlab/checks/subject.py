@@ -17,7 +17,7 @@ from attnlab.config.values import ConfigError
 from attnlab.generation.decoder import Decoder, padded
 from attnlab.model.heads.head import Head
 from attnlab.model.isolation import sample_of, sampled_layers
-from attnlab.model.model import Model
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
@@ -86,6 +86,8 @@ class Subject(ABC):
     """Whether padding is asked about gradients too."""
     layers: tuple[int, int] | None = None
     """How many layers are asked, of how many, where not all are."""
+    learned = False
+    """Whether its weights were learned before."""
 
     # what an output depends on
 
@@ -120,6 +122,16 @@ class Subject(ABC):
     def scores_by_place(self, ids: Tensor, *, prompt: int, source: Tensor) -> Tensor:
         """The outputs (N,T,V) of rows whose first `prompt` tokens are read at once; `source` is for models
         that read one beside the text."""
+
+    # ids
+
+    @abstractmethod
+    def outputs_of(self, ids: Tensor) -> Tensor:
+        """What the model makes of each id (N) as a row of one token, (N,D) in float64."""
+
+    def embeddings_of(self, ids: Tensor) -> Tensor | None:
+        """The vector (N,D) that each id is read as; None where it is not known."""
+        return None
 
     # padding and company
 
@@ -201,14 +213,16 @@ class OwnSubject(Subject):
         masking: str = "-inf",
         batch: Callable[[], Prepared | None] = lambda: None,
         copied: bool = True,
+        learned: bool = False,
     ):
         """Without `copied` the model is asked as it is, in its own precision."""
         self.model: Model = sample_of(model).double() if copied else model
+        self.given = model
         self.layers = sampled_layers(model)
         self.vocabulary = model.vocabulary if vocabulary is None else vocabulary
         self.room = int(min(model.trunk.longest, LONGEST)) if room is None else room
         self.length, self.whole = min(length, self.room), min(whole, self.room)
-        self.when, self.masking, self.batch = when, masking, batch
+        self.when, self.masking, self.batch, self.learned = when, masking, batch, learned
 
     @classmethod
     def of_case(cls, case: Case) -> OwnSubject:
@@ -220,6 +234,7 @@ class OwnSubject(Subject):
             when=case.when,
             masking=case.config.model.masking,
             batch=lambda: real(case),
+            learned=case.pretrained,
         )
 
     def refuse_unusable(self) -> None:
@@ -246,6 +261,21 @@ class OwnSubject(Subject):
         inputs: dict[str, Any] = {"source": source} if self.model.trunk.reads_source else {}
         scores: Tensor = self.model.eval()(ids, Tokens.of(ids.shape[1]), **inputs)
         return scores
+
+    @torch.no_grad()
+    def outputs_of(self, ids: Tensor) -> Tensor:
+        """Its hidden states, of which the head makes scores."""
+        trunk = self.model.trunk
+        marked = torch.zeros(1, 1, dtype=torch.bool) if trunk.asks_for_source else None
+        inputs: dict[str, Any] = {"source": ids[:1, None].expand(len(ids), 1)} if trunk.reads_source else {}
+        tokens = Tokens.of(1, source=marked)
+        states: Tensor = self.model.eval()(ids[:, None], tokens, objective=hidden_states, **inputs)
+        return states.flatten(1)
+
+    @torch.no_grad()
+    def embeddings_of(self, ids: Tensor) -> Tensor | None:
+        tables = self.model.trunk.tables()
+        return torch.cat([table(ids) for table in tables], -1) if tables else None
 
     def scores_by_place(self, ids: Tensor, *, prompt: int, source: Tensor) -> Tensor:
         trunk, length = self.model.trunk, ids.shape[1]

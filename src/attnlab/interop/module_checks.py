@@ -16,12 +16,13 @@ from attnlab.checks.dependency import Dependency
 from attnlab.checks.invariance import Invariance
 from attnlab.checks.module_subject import Claim, Forward, TooLargeError, subject_of
 from attnlab.checks.subject import LENGTH, LONGEST, ModelCheck
+from attnlab.checks.token_ids import TokenIds
 from attnlab.checks.tokenizer import TokenizerIdentity
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.interop.belonging import ROLES, strangeness
 from attnlab.runs.findings import Finding, Outcome, When
 
-OF_MODULES: tuple[type[ModelCheck], ...] = (Dependency, Invariance, Decoding)
+OF_MODULES: tuple[type[ModelCheck], ...] = (Dependency, Invariance, Decoding, TokenIds)
 """The checks that any module can be asked."""
 
 

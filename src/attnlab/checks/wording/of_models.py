@@ -27,6 +27,10 @@ DECODING_FIXES: Mapping[str, str] = {
     "a long prompt": "Keep as many keys as the mask and the rule can reach, and no others.",
     "greedy search": "Look at how texts that ended leave the batch: rows and tokens must stay together.",
     "beam search": "Look at how beams are matched with rows of the batch after each step.",
+    "a whole text in its own precision": "Compare the fast path of generation (weights in other layouts or "
+    "types, buffers that grow) with a plain forward of the same text.",
+    "sampling": "Apply temperature before the softmax, then top_k, top_p and min_p, and draw anew for each "
+    "row and step.",
 }
 """By the use of a cache that goes wrong."""
 MISWRITES = (
@@ -55,6 +59,10 @@ PARTED = (
 FIRST_LOSS = (
     "the untrained model's loss is {number:.2f}, expected before training {expected:.2f} ({targets:,} "
     "targets)"
+)
+SAME_IDS = (
+    "Different tokens are read as one.",
+    "Look up each id in a row of its own: no clamping, no remainder, and a table as large as the vocabulary.",
 )
 STEP_FAULTS: Mapping[str, tuple[str, str]] = {
     "not_cleared": (
@@ -532,6 +540,34 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
         ("replayed_step", kind): lambda values, words=words: step_words(values, *words)  # type: ignore[misc]
         for kind, words in STEP_FAULTS.items()
     },
+    ("allowed_pairs", "no_transformer"): Sentences("the layers' attention weights cannot be asked for"),
+    ("allowed_pairs", "other_layers"): Sentences(
+        "the model begins with learned weights, or has more than 100 layers: `dependency` asks it"
+    ),
+    ("allowed_pairs", "unwritten"): Sentences("there is no second definition of {what}"),
+    ("allowed_pairs", "agree"): Sentences(
+        "{pairs:,} pairs of all layers are joined or kept apart as a second definition of the mask says"
+    ),
+    ("allowed_pairs", "seen"): Sentences(
+        "{name}: token {query} attends to token {key} (weight {number:.2g}), which the mask forbids "
+        "({pairs:,} such pairs)",
+        "Attention reads what it may not; the residual connection can hide it from outputs.",
+        "Compare the mask of this layer with model.mask and model.attention.",
+    ),
+    ("allowed_pairs", "unseen"): Sentences(
+        "{name}: token {query} does not attend to token {key}, which the mask allows ({pairs:,} such pairs)",
+        "Attention reads less than the config says; the residual connection can hide it from outputs.",
+        "Look for a mask that is applied twice, off by one, or joined with another.",
+    ),
+    ("token_ids", "distinct"): Sentences("{ids:,} of {vocabulary:,} ids give outputs of their own"),
+    ("token_ids", "embeddings"): Sentences(
+        "ids {first:,} and {second:,} have equal embeddings ({equal:,} of {ids:,} repeat an earlier one)",
+        *SAME_IDS,
+    ),
+    ("token_ids", "outputs"): Sentences(
+        "ids {first:,} and {second:,} give the same output ({equal:,} of {ids:,} repeat an earlier one)",
+        *SAME_IDS,
+    ),
     ("replayed_step", "no_step"): Sentences("no step was taken"),
     ("replayed_step", "agree"): replayed,
     ("fully_masked", "not_finite"): Sentences(

@@ -19,18 +19,19 @@ CURE = (
     "steps (training.budget.epochs)."
 )
 ACCURACY = (
-    "accuracy {accuracy:.1%} [{low:.1%}, {high:.1%}] of {n:,}; always predicting “{label}” gives {share:.1%}"
+    "accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {n:,}; always predicting “{label}” gives "
+    "{share:.1%}"
 )
 LABELS_FIX = (
     "Check that the input reaches the model and that the loss falls; judge on more examples, or by a measure "
     "that weighs classes equally."
 )
-R2 = "R² {number:.3f} [{low:.3f}, {high:.3f}] of {n:,}; that of the mean is 0"
+R2 = "R² {number:.3f} ({low:.3f} to {high:.3f}) of {n:,}; that of the mean is 0"
 NUMBERS_FIX = (
     "Check that the input reaches the model and that the loss falls; train longer, or judge on more examples."
 )
 TAGS = (
-    "tag accuracy {accuracy:.1%} [{low:.1%}, {high:.1%}] of {words:,} words in {texts:,} texts; the most "
+    "tag accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {words:,} words in {texts:,} texts; the most "
     "frequent tag gives {share:.1%}"
 )
 ENTITIES = (
@@ -38,22 +39,63 @@ ENTITIES = (
 )
 TAGS_FIX = "Train longer or at another learning rate; check that each word has its own tag."
 SPANS = (
-    "span F1 {f1:.1%} of {n:,} questions; never answering gives {silent:.1%} (difference {number:+.1%} "
-    "[{low:+.1%}, {high:+.1%}])"
+    "span F1 {f1:.1%} of {n:,} questions; never answering gives {silent:.1%} (difference {number:+.1%}, "
+    "{low:+.1%} to {high:+.1%})"
 )
 ANSWERED = "{number:.0%} of {n:,} questions are answered; {answerable:.0%} have an answer"
 ANSWERS_FIX = "Train on more questions, longer, or at another learning rate; see `attnlab evaluate RUN`."
 TAU = "F1 {f1:.4f}; with τ chosen on the same questions it would be {tuned:.4f} ({number:+.4f})"
 HONESTY = (
     "parallel loss {parallel:.3f}, token by token {token_by_token:.3f} nats: a difference of "
-    "{difference:.4f} [{low:.4f}, {high:.4f}] over {texts} texts, at most {largest:.2g} at one of {targets} "
-    "targets"
+    "{difference:.4f} ({low:.4f} to {high:.4f}) over {texts} texts, at most {largest:.2g} at one of "
+    "{targets} targets"
 )
 NOT_CROSS_ENTROPY = (
     "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other.",
     "Report plain sums of −log p divided once by the number of targets, in eval mode and the declared "
     "precision; keep smoothing and z-loss for the gradient; restart positions in each text.",
 )
+LOSS_CAUSES: Mapping[str, tuple[str, str]] = {
+    "dropout": ("without dropout they agree", "Evaluate in eval mode: call model.eval() before scoring."),
+    "smoothing": (
+        "label smoothing of {share:.3g} explains the difference",
+        "Keep smoothing for the gradient; report the plain cross-entropy.",
+    ),
+    "z_loss": (
+        "{share:.3g}·log²Z (z-loss) explains the difference",
+        "Keep z-loss for the gradient; report the plain cross-entropy.",
+    ),
+    "mean_of_means": (
+        "it is the mean of the batches' means",
+        "Sum the losses of all batches and divide once by the number of targets.",
+    ),
+    "mean_of_texts": (
+        "it is the mean of the texts' means",
+        "Sum the losses of all texts and divide once by the number of targets.",
+    ),
+    "exponentials": (
+        "it is a mean of exponentials",
+        "Take the exponential of the mean loss, not the mean of exponentials.",
+    ),
+    "bits": ("it is in bits, not in nats", "Report nats, or name the unit."),
+    "divisor": (
+        "the sum is divided by another count than that of the targets",
+        "Divide by the number of targets: not by rows, places, batches or texts, nor by one more or less.",
+    ),
+    "precision": (
+        "without autocast they agree",
+        "Compute the loss in the precision that training.precision declares.",
+    ),
+    "positions": (
+        "with positions that restart in each text they agree",
+        "Restart positions in each packed text.",
+    ),
+    "documents": (
+        "when packed texts do not see each other they agree",
+        "Give the batch's documents to the model, so that packed texts are kept apart.",
+    ),
+}
+"""What explains a loss that is not the recomputed one, and what to do."""
 REPORTED: Mapping[str, str] = {
     "target": "the loss of a target in its batch",
     "target_count": "the number of targets in the loss of a target in its batch",
@@ -153,7 +195,11 @@ def dishonest(values: Values) -> Sentences:
 def misreported(values: Values) -> Sentences:
     where = REPORTED[values["where"]].format_map(values)
     what = "{reported:.6g}, recomputed {recomputed:.6g}".format_map(values)
-    return Sentences(f"{where} {what}", *NOT_CROSS_ENTROPY)
+    cause = LOSS_CAUSES.get(values.get("cause", ""))
+    if cause is None:
+        return Sentences(f"{where} {what}", *NOT_CROSS_ENTROPY)
+    explained, fix = (text.format_map(values) for text in cause)
+    return Sentences(f"{where} {what}; {explained}", NOT_CROSS_ENTROPY[0], fix)
 
 
 def miscounted(values: Values) -> Sentences:
@@ -309,6 +355,12 @@ OF_SCORES: Mapping[tuple[str, str], Template] = {
     ("inputs_matter", "not_seen"): Sentences("the model was not seen with ids and labels"),
     ("inputs_matter", "no_loss"): Sentences("the model returns no loss"),
     ("inputs_matter", "ignored"): inputs_ignored,
+    ("inputs_matter", "misleading"): lambda values: Sentences(
+        inputs_phrase(values),
+        "The input matters, and makes the predictions worse: what was learned is not what these labels say.",
+        "Look for labels that were swapped or moved against their texts (see `majority`), or a model that "
+        "has overfitted.",
+    ),
     ("inputs_matter", "used"): lambda values: Sentences(inputs_phrase(values)),
     ("throughput", "no_steps"): Sentences("no step was recorded"),
     ("throughput", "miscounted"): Sentences(
