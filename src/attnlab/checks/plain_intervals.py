@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -36,7 +37,7 @@ def expected_intervals(plain: PlainMetric, said: Said) -> Iterator[Interval | No
     freedom = max(1.0, weights.sum() ** 2 / max((weights**2).sum(), 1e-300) - 1)
     for error in (units.drawn_error, units.left_out_error):
         with np.errstate(all="ignore"):
-            half, value = quantile_of_t(freedom) * error(), plain.of(said)
+            half, value = quantile_of_t(freedom) * error(), plain.of_parts(parts)
         if (weights > 0).sum() < 2 or not half:
             yield None
         elif plain.interval == "log":
@@ -69,9 +70,7 @@ class Units:
     def drawn_error(self) -> float:
         """The deviation of the value over units drawn again, as many as there are."""
         size = min(len(self.parts), UNITS)
-        drawn = np.random.default_rng(0).integers(size, size=(DRAWS, size))
-        places = (drawn + np.arange(DRAWS)[:, None] * size).ravel()
-        counts = np.bincount(places, minlength=DRAWS * size).reshape(DRAWS, size)
+        counts = drawn_counts(size)
         # the deviation of a mean over n draws is too small by this: of two it is 0.7 of the true one
         return float(np.nanstd(self.values(counts), ddof=1)) * math.sqrt(size / max(1, size - 1)) * self.scale
 
@@ -86,19 +85,27 @@ class Units:
         """Of ranks, some examples are asked in place of all: the error of all is smaller by this."""
         return math.sqrt(min(1.0, UNITS / len(self.parts))) if self.plain.interval == "ranks" else 1.0
 
-    def values(self, counts: NDArray[np.int64] | Sums) -> Sums:
+    def values(self, counts: Sums) -> Sums:
         """(d) the value where each unit is there as often as (d, units) says."""
         order = np.random.default_rng(1).permutation(len(self.parts))
         if self.plain.interval == "ranks":
             x, y = (self.said[name][order[:UNITS]] for name in NUMBERS)
-            return rank_correlations(counts.astype(np.float64), x, y)
+            return rank_correlations(counts, x, y)
         parts = self.parts
         if len(parts) > UNITS:
             grouped = np.zeros((UNITS, parts.shape[1]))
             np.add.at(grouped, order % UNITS, parts)
             parts = grouped
-        values = self.plain.value(counts.astype(np.float64) @ parts)
+        values = self.plain.value(counts @ parts)
         return np.log(values) if self.plain.interval == "log" else values
+
+
+@lru_cache(maxsize=2)  # the metrics of an evaluation have the same examples
+def drawn_counts(size: int) -> Sums:
+    """(DRAWS, size) how often each unit is drawn, as many as there are, always the same."""
+    drawn = np.random.default_rng(0).integers(size, size=(DRAWS, size))
+    places = (drawn + np.arange(DRAWS)[:, None] * size).ravel()
+    return np.bincount(places, minlength=DRAWS * size).reshape(DRAWS, size).astype(np.float64)
 
 
 def rank_correlations(counts: Sums, x: Sums, y: Sums) -> Sums:

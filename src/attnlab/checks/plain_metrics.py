@@ -52,9 +52,13 @@ class PlainMetric:
         return np.array([[float(x) for x in column] for column in self.each(said)]).T
 
     def of(self, said: Said) -> float:
+        """The value of these examples."""
+        return self.of_parts(self.parts(said))
+
+    def of_parts(self, parts: Sums) -> float:
         """The value, each column added up without rounding."""
         with np.errstate(all="ignore"):
-            return float(self.value(np.array([math.fsum(column) for column in self.parts(said).T])))
+            return float(self.value(np.array([math.fsum(column) for column in parts.T])))
 
 
 # ---------------------------------------------------------------- one class, or several

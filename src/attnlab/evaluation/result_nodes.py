@@ -145,16 +145,15 @@ def recomputed_sentence(finding: Finding) -> Sentence:
 def doubt_sentence(finding: Finding) -> Sentence:
     """What stands before numbers that are not confirmed, or are not of the rows that they seem to be of."""
     tone = Tone.WRONG if finding.outcome is Outcome.FAIL else Tone.WARNING
-    return Sentence(
-        (
-            toned(tone, f"{finding.found}."[:1].upper() + f"{finding.found}."[1:]),
-            f" {finding.meaning} {finding.fix}",
-        )
-    )
+    return Sentence((toned(tone, as_sentence(finding.found)), f" {finding.meaning} {finding.fix}"))
 
 
 def confirmed_sentence(finding: Finding) -> Sentence:
-    return Sentence(toned(Tone.MUTED, f"Confirmed: {finding.found}."))
+    return Sentence(toned(Tone.MUTED, as_sentence(finding.found)))
+
+
+def as_sentence(found: str) -> str:
+    return f"{found[:1].upper()}{found[1:]}."
 
 
 def honesty_sentences(honest: HonestLoss) -> Iterator[Sentence]:
