@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from attnlab.checks.threshold import Threshold
+from attnlab.config.wording import Signed
 from attnlab.data.rows import Rows
 from attnlab.metrics.metric import CLUSTER, Examples, t_reach
 from attnlab.metrics.thresholds import curve
@@ -216,7 +217,7 @@ def test_questions_of_one_passage_do_not_count_as_many():
     half = t_reach(19, 0.05) * math.sqrt(19 / 20 * sum((one - np.mean(left)) ** 2 for one in left))
     low, high = above.mean() - half, above.mean() + half
     one, both = SPANS.majority(alone, LABELS), SPANS.majority(together, LABELS)
-    assert f"[{low:+.1%}, {high:+.1%}]" in both.found
+    assert f"{Signed(low):+.1%} to {high:+.1%}" in both.found
     assert (one.outcome, both.outcome) == ("pass", "fail")
 
 

@@ -236,7 +236,7 @@ def test_the_majority_class_has_learned_nothing_whatever_its_accuracy():
     labels = boolq()
     majority, collapse = judge(labels, ["yes"] * len(labels))
     assert majority.outcome == "fail" and "not better than always predicting" in majority.meaning
-    assert "61.0% [57.9%, 64.0%]" in majority.found and "of 1,000" in majority.found
+    assert "61.0% (57.9% to 64.0%)" in majority.found and "of 1,000" in majority.found
     assert collapse.outcome == "fail" and "same class for every input" in collapse.meaning
 
 

@@ -128,3 +128,9 @@ def test_what_findings_come_to_does_not_hang_on_their_words(monkeypatch):
 def test_words_are_made_without_torch():
     code = "import sys, attnlab.checks.wording, attnlab.runs.findings; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_number_below_zero_has_a_true_minus_in_every_sentence():
+    values = {"low": -0.5, "high": -0.25, "n": 20}
+    words = sentences("majority", "better_than_mean", values, number=-0.375)
+    assert words.found.startswith("R² −0.375 (−0.500 to −0.250) of 20")

@@ -122,7 +122,7 @@ def test_a_classifier_that_says_the_majority_has_learned_nothing(tmp_path):
     assert found.exit_code == 1
     said = " ".join(found.output.replace("│", " ").split())
     assert (
-        "61.0% [57.9%, 64.0%]" in said
+        "61.0% (57.9% to 64.0%)" in said
         and "is not better than always predicting the most frequent label" in said
     )
     held = json.loads((tmp_path / "verdict" / "checks.json").read_text())

@@ -6,7 +6,7 @@ import pytest
 
 from attnlab.documents import html
 from attnlab.documents.grid_wording import grid_sentence
-from attnlab.documents.nodes import Grid, Grids, Heat, Lines, StackedBar
+from attnlab.documents.nodes import Axis, Figure, Grid, Grids, Heat, Line, Lines, StackedBar
 from attnlab.documents.palette import shade
 from attnlab.documents.terminal import as_text
 from attnlab.documents.terminal_figures import shade as characters
@@ -95,3 +95,9 @@ def test_headlines_are_short_and_no_figure_magnifies_nothing(name):
                 values = values_of(chart)
                 assert min(values) != max(values)
                 assert not chart.y.log or min(values) > 1e-12, "below it lies rounding"
+
+
+def test_an_axis_from_zero_begins_there_in_every_rendering():
+    chart = Lines([Line("reach", [1.0, 2.0], [40.0, 48.0])], Axis("layers"), Axis("tokens", from_zero=True))
+    for shown in (str(html.block(Figure.of("", chart))), as_text(Figure.of("", chart))):
+        assert re.search(r"(?:>| )0(?:<| ┤)", shown), shown

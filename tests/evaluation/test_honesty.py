@@ -56,6 +56,17 @@ def test_zero_masking_is_found(attention):
     assert low < found.difference < high
 
 
+def test_each_text_has_both_of_its_losses():
+    model = small(attention="dot", masking="zero")
+    found = honesty(model, CAUSAL, TEXTS)
+    exact = model.double().eval()
+    for text, (parallel, alone) in zip(TEXTS, found.by_text, strict=True):
+        cuts = [(text, int(place), int(place) + 1) for place in text.asked]
+        assert parallel == pytest.approx(float(nats_alone(exact, text).mean()))
+        assert alone == pytest.approx(float(nats_token_by_token(exact, cuts).mean()))
+    assert any(abs(parallel - alone) > 0.01 for parallel, alone in found.by_text)
+
+
 def test_differences_that_cancel_are_found():
     """A leak that helps one token and hurts the next: the means agree, the tokens do not."""
     model = small().double()

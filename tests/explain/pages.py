@@ -47,7 +47,7 @@ def scores() -> Explanation:
 
 
 def reach() -> Explanation:
-    return reach_by_depth(model_of(attention="group(groups=8)"), 32)
+    return reach_by_depth(model_of(mask="causal & window(size=6)"), 32)
 
 
 def constant_reach() -> Explanation:

@@ -32,8 +32,8 @@ def test_the_rate_that_is_best_on_dev_is_kept_as_the_run(home, tmp_path, uncheck
     ended = adapt(home, *rates, "--out", str(out))
     assert ended.exit_code == 0, ended.output
     said = " ".join(ended.output.split())
-    assert re.search(r"1e-07 0\.\d+ \[0\.\d+, 0\.\d+\] 3 epochs collapsed", said)
-    assert re.search(r"0\.02 (0\.\d+|1\.0000) \[.+?\] 3 epochs best", said)
+    assert re.search(r"1e-07 0\.\d+ 0\.\d+ to 0\.\d+ 3 epochs collapsed", said)
+    assert re.search(r"0\.02 (0\.\d+|1\.0000) .+? to .+? 3 epochs best", said)
     assert "1e+30 failed: Step" in said and f"The run of rate 0.02 is in {out}" in said
     record = read_record(out)
     assert record["config"]["training"]["optimizer"]["learning_rate"] == 0.02

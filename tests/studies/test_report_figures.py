@@ -11,9 +11,11 @@ from attnlab.documents.nodes import Axis, Figure, Level, Line, Lines
 from attnlab.metrics.metric import Estimate
 from attnlab.studies.builtin.learning_rates import RATES, ByRate
 from attnlab.studies.outcome import ArmOutcome, StudyFacts, StudyOutcome
+from attnlab.studies.report.sections.attention import attention
 from attnlab.studies.report.sections.curves import by_epoch, curves
 from attnlab.studies.report.sections.own import figures
 from attnlab.studies.report.sections.paired import paired
+from attnlab.studies.report.sections.predictions import texts_alone
 from attnlab.studies.report.sections.tradeoff import tradeoff
 from attnlab.studies.report.study_results import StudyResults
 from tests.studies import results as made
@@ -190,3 +192,46 @@ def test_arms_that_are_invalid_or_failed_use_up_no_colour():
         ("var(--arm-0)", "solid"),
         ("var(--arm-1)", "solid"),
     ]
+
+
+def test_a_point_of_a_text_is_its_two_losses_by_the_first_seed():
+    results = made.five_arms(seeds=2)
+    for run in results["runs"]:
+        leak = 0.7 if run["arm"] == "zero" else 0.0
+        run["texts_alone"] = [[5.0 + run["seed"], 5.0 + run["seed"]], [4.0, 4.0 + leak]]
+    (figure,) = texts_alone(study(results))
+    (chart,) = figure.views[""]
+    points = {line.name: list(zip(line.x, line.y, strict=True)) for line in chart.lines}
+    assert points["dot"] == [(5.0, 5.0), (4.0, 4.0)] and points["zero"] == [(5.0, 5.0), (4.0, 4.7)]
+    assert chart.diagonal and all(line.dots for line in chart.lines)
+    (diagonal,) = plotly_figures.lines(chart)["layout"]["shapes"]
+    assert diagonal["x0"] == diagonal["y0"] == 4.0 and diagonal["x1"] == diagonal["y1"] == 5.0
+
+
+def test_a_pair_that_the_mask_forbids_is_not_a_weight_of_zero():
+    results = made.five_arms(seeds=2)
+    weights = results["attention"]["arms"]["dot"]
+    size = len(results["attention"]["tokens"])
+    weights[0][0][5][2] = 0.0  # a weight that the model chose
+    causal = [[int(key <= query) for key in range(size)] for query in range(size)]
+    results["attention"]["allowed"] = {"dot": causal}
+    (_, figure) = attention(study(results))
+    assert [control.options[0] for control in figure.controls] == ["0", "0"], "layers and heads count from 0"
+    dot = figure.views["0,0"][0]
+    assert dot.weights[5][2] == 0.0
+    empty = [(q, k) for q in range(size) for k in range(size) if dot.weights[q][k] is None]
+    assert empty == [(q, k) for q in range(size) for k in range(size) if k > q]
+    (strokes,) = plotly_figures.heatmap(dot)["layout"]["shapes"]
+    assert strokes["path"].count("M") == len(empty) and "M0.5,0.5L1.5,-0.5" in strokes["path"]
+
+
+def test_arms_whose_steps_differ_are_paired_by_epoch_and_shares_in_points():
+    results = labelled()
+    for run in results["runs"]:
+        own = run["extra_curves"]["dev accuracy"]
+        if run["arm"] == "additive":
+            run["extra_curves"]["dev accuracy"] = own | {"step": [7, 14], "value": [0.55, 0.62]}
+        run["dev_curve"] = {}
+    lines = lines_of(paired(study(results)), "0")
+    assert lines["additive"][0].x == [1.0, 2.0] and lines["additive"][0].y == pytest.approx([5.0, 2.0])
+    assert "in points" in paired(study(results))[0].views["0"][0].y.title

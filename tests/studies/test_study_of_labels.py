@@ -1,9 +1,13 @@
 """A study by accuracy: what models said of each text is kept, paired by seed and text; higher is better."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
 from attnlab.studies.judgement import DOCUMENTS
+from attnlab.studies.report.sections.predictions import confused, reliable
+from attnlab.studies.report.study_results import StudyResults
 from attnlab.studies.run_measures import read_documents
 from attnlab.studies.runner import RunnableStudy
 from tests.studies.here import here
@@ -65,3 +69,31 @@ def test_a_collapsed_arm_is_said_before_any_number_and_the_baselines_are_shown(e
     share = np.bincount(kept["label"]).max() / len(kept)
     row = next(line for line in told.splitlines() if line.startswith("| majority"))
     assert f"| all | accuracy | {share:.1%} (n = {len(kept)}) |" in row.replace("\xa0", " ")
+
+
+def test_confused_classes_and_reliability_are_those_of_the_kept_predictions(ended):
+    """Counted again, text by text, over the seeds of each arm."""
+    study = StudyResults(ended.outcome)
+    ((matrix,), (curve,)) = confused(study), reliable(study)
+    for arm, heat in zip(study.arms, matrix.views[""], strict=True):
+        kept = [read_documents(ended.folder / run.folder / DOCUMENTS).examples for run in arm.runs]
+        pairs = Counter(
+            (int(label), int(said))
+            for one in kept
+            for label, said in zip(one["label"], one["probabilities"].argmax(1), strict=True)
+        )
+        rows = Counter(label for label, _ in pairs.elements())
+        for label, row in enumerate(heat.weights):
+            for said, share in enumerate(row):
+                if rows[label]:
+                    assert share == pytest.approx(pairs[label, said] / rows[label], abs=1e-4)
+                else:
+                    assert share is None
+        line = next((line for line in curve.views[""][0].lines if line.name == arm.name), None)
+        sure = np.concatenate([one["probabilities"].max(1) for one in kept])
+        right = np.concatenate([one["probabilities"].argmax(1) == one["label"] for one in kept])
+        bins = np.ceil(sure * 15)
+        full = [bins == place for place in np.unique(bins) if sum(bins == place) >= 10]
+        expected = [(sure[own].mean(), right[own].mean()) for own in full]
+        drawn = list(zip(line.x, line.y, strict=True)) if line else []
+        assert np.allclose(drawn, expected)

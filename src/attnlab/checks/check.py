@@ -61,6 +61,8 @@ class Case:
     examples: Examples | None = None
     evaluation: Evaluation | None = None
     train_evaluation: Evaluation | None = None
+    best: tuple[int, float] | None = None
+    """The step that the run calls its best on dev, and its score there."""
     pretrained: bool = False
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None

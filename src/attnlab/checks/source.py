@@ -21,6 +21,8 @@ from attnlab.data.dataset import Dataset
 LARGEST = 32 << 20
 """Bytes of all files beyond which they are not read a second time."""
 LONGEST_FIELD = 1 << 26
+LONGEST_TEXT = 1 << 15
+"""Characters of plain text below which a paragraph is one example."""
 PARTS = ("text", "pair", "target", "label", "answers", "tags", "group")
 WORD_FILES = (".conll", ".bio", ".iob2")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *WORD_FILES)
@@ -48,8 +50,8 @@ class SourceRow:
 
 @dataclass(frozen=True)
 class Source:
-    """Files by split, and how those splits are divided that have none of their own: the share of each made
-    split, and the seed. `made_of` is what reads them."""
+    """Files by split; and of splits that have none of their own, the share of the training file that each
+    takes, and the seed."""
 
     corpus: Files
     made: Mapping[str, float]
@@ -59,10 +61,9 @@ class Source:
     def whole_rows(self) -> bool:
         """Whether a row of a file is an example; sentences and parts of rows are several."""
         files = [file for group in self.corpus.files.values() for file in group]
-        return not (
-            self.corpus.unit == "sentence"
-            or (self.corpus.unit == "line" and any(suffix_of(file) in TABLES for file in files))
-        )
+        tables = any(suffix_of(file) in TABLES for file in files)
+        divided = self.corpus.unit == "sentence" or (self.corpus.unit == "line" and tables)
+        return not divided and (tables or all(len(row.text) < LONGEST_TEXT for row in self.every))
 
     @property
     def countable(self) -> bool:
@@ -127,9 +128,15 @@ def source_of(dataset: Dataset) -> Source | None:
 
 
 def source_of_corpus(corpus: Corpus, made: Mapping[str, float] | None = None, seed: int = 0) -> Source | None:
+    """The files of a corpus, read once."""
     if not isinstance(corpus, Files) or corpus.size > LARGEST:
         return None
-    return Source(corpus, made or {}, seed)
+    source = Source(corpus, made or {}, seed)
+    try:
+        _ = source.rows
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, csv.Error):
+        return None  # a form that only the corpus knows how to read
+    return source
 
 
 # ---------------------------------------------------------------- files
@@ -235,4 +242,4 @@ def texts_in(stream: Iterable[str], unit: str) -> Iterator[tuple[int, str]]:
         for is_blank, group in groupby(lines, key=lambda item: not item[1].strip()):
             if not is_blank:
                 block: Sequence[tuple[int, str]] = list(group)
-                yield block[0][0], "".join(line for _, line in block)
+                yield block[0][0], "".join(line for _, line in block).strip("\r\n")

@@ -201,7 +201,10 @@ def arms_table(outcome: StudyOutcome) -> Table:
         difference = Number(None)
         if compared is not None:
             difference = replace(difference_number(compared), decimals=places)
-        cells = [replace(one, n=None, sound=arm.sound, without_interval="") for one in (difference, *numbers)]
+        cells = [
+            replace(one, n=None, sound=arm.sound or one.value is None, without_interval="")
+            for one in (difference, *numbers)
+        ]
         rows.append((arm.name, verdict_cell(arm, compared, outcome.study.baselines), *cells))
     columns = [
         *(

@@ -1,8 +1,26 @@
-"""Lists and counts in a sentence."""
+"""Numbers, lists and counts in a sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class Signed(float):
+    """A number that is written with a true minus, whatever sentence it is put in."""
+
+    def __format__(self, form: str) -> str:
+        text = super().__format__(form)
+        return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def with_true_minus(values: Any) -> Any:
+    """The values of a sentence, their numbers written as a page writes them."""
+    if isinstance(values, float):
+        return Signed(values)
+    if isinstance(values, Mapping):
+        return {name: with_true_minus(value) for name, value in values.items()}
+    return [with_true_minus(value) for value in values] if isinstance(values, (list, tuple)) else values
 
 
 def in_words(items: Iterable[object]) -> str:

@@ -238,10 +238,15 @@ def heatmap(chart: Heat) -> Plotly:
         "colorbar": {"thickness": 8, "outlinewidth": 0, "nticks": 4, "xpad": 4},
         "hovertemplate": f"%{{y}} {label(chart.verb)} %{{x}}: %{{z:.3f}}<extra></extra>",
     }
-    layout = {
+    layout: Plotly = {
         "xaxis": labels | {"title": {"text": label(chart.columns)}, "tickangle": -90},
         "yaxis": labels | {"title": {"text": label(chart.rows)}, "autorange": "reversed"},
     }
+    empty = [(x, y) for y, row in enumerate(chart.weights) for x, weight in enumerate(row) if weight is None]
+    if empty:
+        strokes = "".join(f"M{x - 0.5},{y + 0.5}L{x + 0.5},{y - 0.5}" for x, y in empty)
+        look = {"color": "var(--rule-strong)", "width": 1}
+        layout["shapes"] = [{"type": "path", "path": strokes, "line": look}]
     return {"data": [trace], "layout": layout}
 
 

@@ -22,6 +22,8 @@ SIZES = {"desk": (704, 368), "phone": (328, 304)}
 TOP, BOTTOM = 30, 46
 LETTER = 6.6
 """The width of a letter of 12 pixels, about: room for a text is kept by it."""
+MOST_NAMED = 10
+"""Values along an axis that are each named."""
 LONGEST = 30
 """Letters of a name at the end of a curve; a longer one is cut in its middle."""
 APART = 15
@@ -112,7 +114,8 @@ def _axes(plane: Plane, x: Axis, y: Axis) -> Markup:
         parts.append(element("line", class_="grid", x1=plane.left, x2=right, y1=at, y2=at))
         parts.append(element("text", tick_text(value, y), x=plane.left - 8, y=at + 4, text_anchor="end"))
     last = -float("inf")
-    for value in plane.across.ticks():
+    few = 1 < len(x.at) <= MOST_NAMED
+    for value in x.at if few else plane.across.ticks():
         text, at = tick_text(value, x), plane.across(value)
         half = LETTER * len(text) / 2
         if at - half > last + 4 and at + half < plane.width:  # none over another, none cut

@@ -19,6 +19,8 @@ from attnlab.documents.terminal_text import BAR_COLOUR, MUTED, bar, inline
 
 HIGH, WIDE = 14, 56
 """Lines and columns of a figure."""
+MOST_NAMED = 10
+"""Values along an axis that are each named."""
 MARKS = "●▲■◆○△□◇"
 SHADES, BELOW_ZERO, FORBIDDEN = " ░▒▓█", " ╌─═≡", "╱"
 """Amounts, amounts below zero (strokes: the sign is seen without colours too), and no number at all."""
@@ -54,7 +56,7 @@ def curves(title: Inline, chart: n.Lines) -> Text:
     for line_number, row in enumerate(cells):
         text.append(f"{labels.get(line_number, ''):>9} ┤", MUTED)
         text.append("".join(row) + "\n")
-    text.append(f"{'':>9} └{'─' * WIDE}\n{'':>11}{_tick_line(across)}\n", MUTED)
+    text.append(f"{'':>9} └{'─' * WIDE}\n{'':>11}{_tick_line(across, chart.x)}\n", MUTED)
     text.append(f"{'':>11}{visible(chart.x.title)}\n", MUTED)
     names = (
         f"{MARKS[number % len(MARKS)]} {visible(line.label or line.name)}"
@@ -65,10 +67,10 @@ def curves(title: Inline, chart: n.Lines) -> Text:
     return text
 
 
-def _tick_line(scale: Scale) -> str:
+def _tick_line(scale: Scale, axis: n.Axis) -> str:
     line = [" "] * (WIDE + 8)
     free = 0
-    for value in scale.ticks():
+    for value in axis.at if 1 < len(axis.at) <= MOST_NAMED else scale.ticks():
         label, at = short(float(value)), round(scale(value))
         if at >= free:
             line[at : at + len(label)] = label
@@ -152,9 +154,10 @@ def key_line(scale: n.GridScale, own: tuple[tuple[float | None, str], ...] = ())
     if own:
         parts = [f"{FORBIDDEN if v is None else shade(v, scale.top) * 2} {visible(word)}" for v, word in own]
         return Text(", ".join(parts), MUTED)
-    text = f"{SHADES[4] * 2} = {short(scale.top)}"
-    text += f", {BELOW_ZERO[4] * 2} = {short(-scale.top)}" if scale.signed else ""
-    return Text(text + (f", {FORBIDDEN} not allowed" if scale.forbids else ""), MUTED)
+    text = Text(style=MUTED).append(SHADES[4] * 2, ABOVE).append(f" = {short(scale.top)}")
+    if scale.signed:
+        text.append(", ").append(BELOW_ZERO[4] * 2, BELOW).append(f" = {short(-scale.top)}")
+    return text.append(f", {FORBIDDEN} not allowed" if scale.forbids else "")
 
 
 def shade(value: float, top: float) -> str:

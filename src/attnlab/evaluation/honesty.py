@@ -39,6 +39,8 @@ class HonestLoss:
     largest: float
     """The largest difference at any one target, in nats: means can agree where tokens do not."""
     texts: int
+    by_text: tuple[tuple[float, float], ...] = ()
+    """Of each text both losses, parallel and token by token, in nats per target."""
 
     @property
     def difference(self) -> float:
@@ -99,6 +101,7 @@ def honesty(
     gaps = alone - parallel
     of_text = np.repeat(np.arange(len(cuts)), [len(some) for some in cuts])
     means = np.bincount(of_text, gaps) / np.bincount(of_text)
+    both = [np.bincount(of_text, nats) / np.bincount(of_text) for nats in (parallel, alone)]
     mean = float(gaps.mean())
     spread = 1.96 * float(np.std(means, ddof=1)) / math.sqrt(len(means)) if len(means) > 1 else math.inf
     return HonestLoss(
@@ -107,6 +110,7 @@ def honesty(
         interval=(mean - spread, mean + spread),
         largest=float(np.abs(gaps).max()) if np.isfinite(gaps).all() else math.inf,
         texts=len(cuts),
+        by_text=tuple(zip(both[0].tolist(), both[1].tolist(), strict=True)),
     )
 
 

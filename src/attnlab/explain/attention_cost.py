@@ -113,6 +113,7 @@ class AttentionCost(Explanation):
             if g.size != "d"
         ]
         return [
+            Figure.of("Time", Lines(curves, Axis("tokens", log=True), Axis("seconds", log=True))),
             Table(
                 ("attention", "cost", "size", "theory", "operations", "time"),
                 rows,
@@ -123,7 +124,6 @@ class AttentionCost(Explanation):
                 f"{len(self.grown[0].rounds)} rounds over all sizes, ± the difference between the exponents "
                 "of odd and even rounds.",
             ),
-            Figure.of("Time", Lines(curves, Axis("tokens", log=True), Axis("seconds", log=True))),
         ]
 
     def as_json(self) -> dict[str, Any]:

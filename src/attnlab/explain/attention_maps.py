@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Grid, Node, Table
+from attnlab.documents.nodes import Grid, Inline, Node, Number, Table
 from attnlab.documents.numbers import short
 from attnlab.explain import attention_page
 from attnlab.explain.ablation import HeadName, effect_definition, effects
@@ -168,13 +168,16 @@ class AttentionMaps(Explanation):
             shown,
             aside=[strongest(row, layer.keys) for row in weights],
             title=f"{head.name}: {properties}",
-            note=f"Rows attend to columns. Without this head: {head.effect:.3g} (rank "
+            note=f"Rows attend to columns. Without this head: {short(head.effect)} (rank "
             f"{self.ranked.index(head) + 1} of {len(self.heads)}).",
         )
 
     def table(self, most: int) -> Table:
-        rows = [
-            [self.layers[h.layer].name, h.name.number, h.kind, h.entropy, h.distance, h.effect]
+        rows: list[list[Inline]] = [
+            [
+                *(self.layers[h.layer].name, h.name.number, h.kind),
+                *(Number(h.entropy, decimals=2), Number(h.distance, decimals=1), h.effect),
+            ]
             for h in self.ranked[:most]
         ]
         left = len(self.heads) - len(rows)

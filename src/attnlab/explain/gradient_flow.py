@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from statistics import fmean
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
 from attnlab.documents.numbers import short
+from attnlab.documents.palette import ink
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.head_kinds import entropy
 from attnlab.model.attention.argmax import Argmax
@@ -76,7 +77,9 @@ class GradientFlow(Explanation):
         at, wide = [t for t, _ in self.temperatures], [float(width) for width, _, _ in self.widths]
 
         def over_temperature(part: str) -> Line:
-            return Line(f"at {part}", at, [getattr(flow, part) for _, flow in self.temperatures])
+            values = [getattr(flow, part) for _, flow in self.temperatures]
+            dashed = replace(ink(5), dash="dash") if part == "keys" else None  # nearly those of queries
+            return Line(f"at {part}", at, values, ink=dashed)
 
         def over_width(part: str) -> list[Line]:
             return [
@@ -85,13 +88,6 @@ class GradientFlow(Explanation):
             ]
 
         return [
-            Table(
-                ("rule", "entropy", "scores, median", "queries", "keys", "values"),
-                [[name, f.entropy, f.scores, f.queries, f.keys, f.values] for name, f in named],
-                title="Gradient by rule",
-                note=f"Norms of the gradient of a random projection of the output; {SETTING}, width {WIDTH}. "
-                "Temperature divides the scores q·k/√d. At scores: of the median query.",
-            ),
             Figure.of(
                 "Gradient over temperature",
                 Lines(
@@ -111,6 +107,13 @@ class GradientFlow(Explanation):
                 "Gradient at the scores of the median query, over width",
                 Lines(over_width("scores"), Axis("width d of a head", log=True), Axis("norm", log=True)),
                 note=f"{SETTING}. Without 1/√d the scores have variance d.",
+            ),
+            Table(
+                ("rule", "entropy", "scores, median", "queries", "keys", "values"),
+                [[name, f.entropy, f.scores, f.queries, f.keys, f.values] for name, f in named],
+                title="Gradient by rule",
+                note=f"Norms of the gradient of a random projection of the output; {SETTING}, width {WIDTH}. "
+                "Temperature divides the scores q·k/√d. At scores: of the median query.",
             ),
         ]
 

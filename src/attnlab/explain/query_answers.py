@@ -10,7 +10,7 @@ import numpy as np
 
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import in_words
-from attnlab.documents.nodes import Bar, Grid, Grids, Node, Number, Table, TableColumn, TableRow
+from attnlab.documents.nodes import Bar, Definitions, Grid, Grids, Node, Number, Table, TableColumn, TableRow
 from attnlab.documents.numbers import short
 from attnlab.explain.explanation import Explanation
 from attnlab.explain.query_solver import (
@@ -76,17 +76,20 @@ class QueryAnswer:
 
     @property
     def sentence(self) -> str:
+        return f"{self.name}: {self.outcome}"
+
+    @property
+    def outcome(self) -> str:
         """What a query can do for the target."""
         solution = self.found
         if solution.how == "exact":
-            return f"{self.name}: reached exactly by a query of length {_length(solution.query)}."
+            return f"reached exactly by a query of length {_length(solution.query)}."
         if solution.how == "limit":
             return (
-                f"{self.name}: reached in the limit of a large scale; from scale {solution.scale:.4g} on "
-                f"every weight is within {solution.tolerance:g} of the target."
+                f"reached in the limit of a large scale; from scale {solution.scale:.4g} on every weight is "
+                f"within {solution.tolerance:g} of the target."
             )
-        nats = short(solution.divergence)
-        return f"{self.name}: cannot be reached; the closest has a divergence of {nats} nats."
+        return f"cannot be reached; the closest has a divergence of {short(solution.divergence)} nats."
 
     @property
     def reason(self) -> str:
@@ -199,9 +202,9 @@ class QueryAnswers(Explanation):
             sentences += [f"With {rule}: {reason}." for reason in sorted(reasons)[:1]]
         return " ".join(sentences)
 
-    def _sentences(self) -> Table:
-        rows = [[f"{answer.sentence} {answer.reason}".rstrip()] for answer in self.answers]
-        return Table(("answer",), rows, title="Targets")
+    def _sentences(self) -> Definitions:
+        told = [(answer.name, f"{answer.outcome} {answer.reason}".rstrip()) for answer in self.answers]
+        return Definitions(told, title="Targets")
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -11,12 +11,16 @@ from torch import Tensor
 
 from attnlab.config.wording import in_words
 from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Sentence, Table
+from attnlab.documents.palette import ink
 from attnlab.explain.explanation import Explanation
 from attnlab.model.capture import capture, patch
 from attnlab.model.depth import DeclaredReach, declared_reach
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
+
+DASHED = replace(ink(2), dash="dash")
+"""A bound lies over what is measured where the two are equal, and must not hide it."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +69,11 @@ class ReachByDepth(Explanation):
         depths = [float(d.depth) for d in self.depths]
         curves = [
             Line("measured, most", depths, [float(d.most) for d in self.depths]),
-            Line("bound", depths, [float(d.bound) for d in self.depths]),
+            Line("bound", depths, [float(d.bound) for d in self.depths], ink=DASHED),
         ]
         heights = {value for curve in curves for value in curve.y}
         drawn: Node = Figure.of(
-            "Reach by depth", Lines(curves, Axis("layers"), Axis("tokens", from_zero=True))
+            "Reach by depth", Lines(curves, Axis("layers", at=depths), Axis("tokens", from_zero=True))
         )
         if len(heights) == 1:  # a curve of one number would only show the axis around it
             drawn = Sentence(f"Measured reach and bound are {heights.pop():.0f} tokens at every depth.")

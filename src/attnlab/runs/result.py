@@ -75,6 +75,8 @@ class AttentionMap(TypedDict, total=False):
     sentence: str
     tokens: list[str]
     weights: list[list[list[list[float]]]]
+    allowed: list[list[int]]
+    """1 where the mask lets a query see a key; of a pair that it forbids a weight is no choice."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.checks.best_step import dev_values
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.checks.recomputed_metrics import confirm_metrics
+from attnlab.checks.scored_rows import identify
 from attnlab.checks.source import source_of, source_of_corpus
 from attnlab.checks.threshold import Threshold
 from attnlab.config.values import ConfigError
@@ -22,6 +25,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Encoding
 from attnlab.data.encode.texts import ends
+from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
@@ -35,6 +39,7 @@ from attnlab.evaluation.texts import sampled_texts
 from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
+from attnlab.runs.findings import Finding
 from attnlab.session.baselines import Wording, baselines_of, wording_of
 from attnlab.session.searching import compare_pairs
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
@@ -45,6 +50,8 @@ from attnlab.tasks.task import Task
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
 
+TABLE = "rates.json"
+"""What was tried, where several learning rates were."""
 DEFINITIONS = {
     "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",
     "targets": "tokens that were predicted",
@@ -122,6 +129,7 @@ def evaluate_split(
                 split=split,
                 intervals=intervals,
             ),
+            rows_scored(trained, dataset.examples(split), split),
         ),
     )
     if not trained.task.predicts_words:
@@ -222,7 +230,8 @@ def evaluate_file(
     if not trained.continues:
         raise ConfigError(f"Only a causal model gives a text a probability. {other_text(trained)}")
     corpus = Files(path=str(file), unit="document", **options)
-    texts = [example.text for split in corpus.given for example in corpus.read(split)]
+    examples = [example for split in corpus.given for example in corpus.read(split)]
+    texts = [example.text for example in examples]
     rows = [trained.prompt(text) for text in texts]
     nats = [strided(trained.model, row, context=trained.config.longest_text) for row in rows]
     losses = DocumentLosses(
@@ -233,7 +242,21 @@ def evaluate_file(
     )
     if not losses.targets.any():
         raise ConfigError(f"{file} has no text to score.")
-    return EvaluationResult(name=str(file), scores=scores_of(losses))
+    of_rows = (rows_scored(trained, examples),)
+    return EvaluationResult(name=str(file), scores=scores_of(losses), confirmations=of_rows)
+
+
+def rows_scored(trained: Trained, texts: Iterable[Example], split: str | None = None) -> Finding:
+    """Whether the rows that are scored were trained on, or chose something; of a split, or of a file."""
+    dataset: Dataset | None = None
+    if not trained.imported:
+        with suppress(DataError, OSError):  # a corpus that is not there any more
+            same = trained.dataset.text_fingerprint == trained.record.get("text")
+            dataset = trained.dataset if same else None
+    chosen = ["step"] * (len(dev_values(trained.folder, trained.task.metrics[0])) > 1)
+    chosen += ["threshold"] * bool(trained.decision)
+    chosen += ["rate"] * any((folder / TABLE).is_file() for folder in (trained.folder, trained.folder.parent))
+    return identify(texts, dataset, split=split, chosen=chosen)
 
 
 def evaluator_of_texts(trained: Trained, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
@@ -269,7 +292,10 @@ def _evaluate_labelled(
         losses, values, evaluator=evaluator, source=source_of_corpus(corpus), intervals=intervals
     )
     result = EvaluationResult(
-        name=str(file), cuts=encoding.cuts.record(), scores=scores, confirmations=(confirmed,)
+        name=str(file),
+        cuts=encoding.cuts.record(),
+        scores=scores,
+        confirmations=(confirmed, rows_scored(trained, texts)),
     )
     return _with_examples(result, trained, trained.deciding, texts, losses, wording)
 

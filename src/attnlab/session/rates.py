@@ -92,7 +92,7 @@ class TriedRate:
         """As a row of the table that a person reads."""
         if self.value is None:
             return f"{self.rate:>9g}  failed: {self.failed}"
-        between = "[{:.4f}, {:.4f}]".format(*self.interval) if self.interval else ""
+        between = "{:.4f} to {:.4f}".format(*self.interval) if self.interval else ""
         marks = ", ".join(["best"] * best + ["collapsed"] * bool(self.collapsed))
         return f"{self.rate:>9g}  {self.value:.4f} {between}  {self.epochs:.3g} epochs  {marks}".rstrip()
 

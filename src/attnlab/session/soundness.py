@@ -165,6 +165,8 @@ class Watch:
             best = None if session.task.predicts_words else self.loop.best_evaluation()
             scored = ScoredExamples.of(session, best)
             facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
+            state = self.loop.state
+            facts["best"] = None if state.best_score is None else (state.best_step, state.best_score)
             self.report(event.step, self.soundness.examine("after", **facts), began)
 
     def name_unasked_draws(self) -> None:

@@ -61,15 +61,18 @@ def _ways(outcome: Any) -> Iterator[str]:
     for verdict in GROUPS:
         compared = sorted((one for one in main if one.verdict == verdict), key=_size, reverse=True)
         groups |= {verdict: [one.arm for one in compared]} if compared else {}
+    baselines = [arm.name for arm in outcome.arms if arm.name in outcome.study.baselines and not arm.sound]
+    if baselines:
+        groups["invalid"] = [*baselines, *groups.get("invalid", [])]
     groups |= _without_verdict(outcome, {one.arm for one in main})
-    if 0 < len(main) <= FEW:
+    if 0 < len(main) <= FEW and not baselines:
         arms = {arm.name: arm for arm in outcome.all_arms}
         rest = [_group(state, names) for state, names in groups.items() if state not in GROUPS]
         for interval in (True, False):
             sentences = [_compared(one, arms, outcome, places, interval=interval) for one in main]
             yield " ".join([*sentences, *rest])
-    baselines = dict.fromkeys(one.baseline for one in main)
-    against = short_name(next(iter(baselines))) if len(baselines) == 1 else "their baselines"
+    others = dict.fromkeys(one.baseline for one in main)
+    against = short_name(next(iter(others))) if len(others) == 1 else "their baselines"
     yield _grouped(groups, against, named=WEIGHT, sizes=sizes)
     alone = [verdict for verdict, names in groups.items() if len(names) == 1]
     for kept in range(len(WEIGHT), -1, -1):

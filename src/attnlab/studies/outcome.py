@@ -239,6 +239,7 @@ class ArmsAttention(TypedDict, total=False):
     sentence: str
     tokens: list[str]
     arms: Mapping[str, list[list[list[list[float]]]]]
+    allowed: Mapping[str, list[list[int]]]
 
 
 class StartRecord(TypedDict, total=False):

@@ -290,8 +290,10 @@ def codes_of(folder: Path, runs: Sequence[RunResult]) -> dict[str, dict[str, str
 def attention_maps(sentence: str, maps: Mapping[str, AttentionMap]) -> ArmsAttention:
     """The maps of each arm's first seed, where they are of the same tokens."""
     tokens: list[str] = next((drawn.get("tokens", []) for drawn in maps.values()), [])
-    same = {arm: drawn["weights"] for arm, drawn in maps.items() if drawn.get("tokens") == tokens}
-    return {"sentence": sentence, "tokens": tokens, "arms": same}
+    same = {arm: drawn for arm, drawn in maps.items() if drawn.get("tokens") == tokens}
+    weights = {arm: drawn["weights"] for arm, drawn in same.items()}
+    allowed = {arm: drawn["allowed"] for arm, drawn in same.items() if "allowed" in drawn}
+    return {"sentence": sentence, "tokens": tokens, "arms": weights, "allowed": allowed}
 
 
 def machine(threads: int) -> MachineRecord:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import torch
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from attnlab.checks.source import source_of
 from attnlab.evaluation.comparability import UNKNOWN
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.evaluator import Evaluation, Evaluator
-from attnlab.evaluation.honesty import honesty
+from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.evaluation.written_texts import read_texts, save_texts
@@ -34,6 +35,7 @@ from attnlab.runs.findings import Finding, Outcome, add_findings
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 from attnlab.session.evaluating import evaluate_probes
 from attnlab.session.trained import Trained
+from attnlab.targets.classes import confusion, reliability
 
 Columns = dict[str, NDArray[Any]]
 SAMPLES = 5
@@ -50,12 +52,18 @@ def measure_run(trained: Trained, *, probes: Sequence[str], sentence: str, docum
     `sentence` is drawn where there is one; the losses of each text go to the file `documents`.
     """
     written = written_samples(trained) if trained.continues else WrittenSamples()
+    metrics, honest = losses(trained, documents), honest_loss(trained)
+    drawn = {
+        "texts_alone": texts_alone(honest) if honest else [],
+        "predictions": predictions(trained, documents),
+    }
     return RunResult(
-        metrics=losses(trained, documents) | token_by_token(trained),
+        metrics=metrics | (token_by_token(honest) if honest else {}),
         probes=tuple(probed(trained, probes)),
         attention=attention(trained, sentence) if sentence else None,
         samples=written.texts,
         quality=written.quality,
+        extra={name: part for name, part in drawn.items() if part},
     )
 
 
@@ -144,13 +152,37 @@ def _columns_in(file: Path) -> Columns:
     return stored
 
 
-def token_by_token(trained: Trained) -> dict[str, float]:
-    """The loss of a few texts all at once, and token by token; nothing where each sees all its text."""
+def honest_loss(trained: Trained) -> HonestLoss | None:
+    """The loss of a few texts all at once, and token by token; none where each sees all its text."""
     if "dev" not in trained.dataset.splits.names or not trained.task.predicts_words:
-        return {}
-    compared = honesty(trained.model, trained.task, sampled_texts(trained.evaluator("dev"), HONEST_TEXTS))
-    if compared is None:
-        return {}
+        return None
+    return honesty(trained.model, trained.task, sampled_texts(trained.evaluator("dev"), HONEST_TEXTS))
+
+
+def texts_alone(compared: HonestLoss) -> list[list[float]]:
+    """Both losses of each text, for a figure."""
+    return [[round(nats, 6) for nats in pair] for pair in compared.by_text if all(map(math.isfinite, pair))]
+
+
+class PredictedClasses(TypedDict):
+    """Of dev: how often each class (row) was called each (column), and accuracy by bins of confidence."""
+
+    names: list[str]
+    counts: list[list[int]]
+    bins: list[dict[str, float]]
+
+
+def predictions(trained: Trained, documents: Path) -> PredictedClasses | None:
+    """How often each class of dev was called each, and how often predictions of a confidence are right."""
+    dev = read_documents(documents)
+    if dev is None or not {"label", "probabilities"} <= {*dev.said}:
+        return None
+    bins = [asdict(one) for one in reliability(dev.examples)]
+    names = list(trained.task.labels.names)
+    return {"names": names, "counts": confusion(dev.examples).tolist(), "bins": bins}
+
+
+def token_by_token(compared: HonestLoss) -> dict[str, float]:
     return {
         "parallel_loss": compared.parallel.loss,
         "token_by_token_loss": compared.token_by_token.loss,
@@ -191,7 +223,9 @@ def attention(trained: Trained, sentence: str) -> AttentionMap:
     ids = trained.tokenizer.form.single(trained.tokenizer.encode(sentence))[: trained.config.longest_text]
     halved = (torch.arange(len(ids)) < len(ids) // 2)[None]
     source = halved if trained.model.trunk.asks_for_source else None
-    layers = attention_weights(trained.model, torch.tensor([ids]), Tokens.of(len(ids), source=source))
+    tokens = Tokens.of(len(ids), source=source)
+    layers = attention_weights(trained.model, torch.tensor([ids]), tokens)
+    allowed = trained.model.trunk.ways(tokens)[0].near.int().cpu().tolist()
     weights = [[[[round(w, 4) for w in row] for row in head] for head in x[0].tolist()] for x in layers]
     words = [trained.tokenizer.decode([token], specials=True).strip() for token in ids]
-    return {"sentence": sentence, "tokens": words, "weights": weights}
+    return {"sentence": sentence, "tokens": words, "weights": weights, "allowed": allowed}

@@ -431,7 +431,10 @@ def difference_number(comparison: Any) -> Number:
     over_texts = math.isnan(c.low) and not math.isnan(half)
     low, high = (c.difference - half, c.difference + half) if over_texts else (c.low, c.high)
     form: Any = "points" if is_share(c.metric) else "signed"
-    return Number(c.difference, low, high, c.seeds, form=form)
+    digits = None
+    if math.isnan(low) and form == "signed" and 0 < abs(c.difference) < math.inf:
+        digits = max(0, 2 - math.floor(math.log10(abs(c.difference))))  # three, where nothing says how many
+    return Number(c.difference, low, high, c.seeds, form=form, decimals=digits)
 
 
 def places_of(comparisons: Iterable[Any]) -> int:
@@ -443,7 +446,7 @@ def shown(comparison: Any, value: float, places: int | None = None) -> str:
     """A number of a comparison with its sign."""
     number = difference_number(comparison)
     places = decimals([number]) if places is None else places
-    return value_text(Number(value, form=number.form), places)
+    return value_text(Number(value, form=number.form, decimals=number.decimals), places)
 
 
 def size_phrase(comparison: Any, value: float, places: int | None = None) -> str:

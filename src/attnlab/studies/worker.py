@@ -134,7 +134,7 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         epoch_batches=record.get("epoch_batches"),
         truncation=record.get("truncation", {}),
         versions=record["versions"],
-        extra={**added.extra, **({"baselines": baselines} if baselines else {})},
+        extra={**measured.extra, **added.extra, **({"baselines": baselines} if baselines else {})},
         curve=course.curve,
         dev_curve=course.dev_curve,
         extra_curves={**course.extra_curves, **own},

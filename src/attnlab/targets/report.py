@@ -151,7 +151,7 @@ class Baseline:
     metric: str = "accuracy"
 
     def __str__(self) -> str:
-        between = "" if self.interval is None else " [{:.4f}, {:.4f}]".format(*self.interval)
+        between = "" if self.interval is None else " ({:.4f} to {:.4f})".format(*self.interval)
         return f"{self.name} {self.value:.4f}{between}"
 
 

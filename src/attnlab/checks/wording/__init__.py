@@ -14,7 +14,7 @@ from attnlab.checks.wording.of_models import OF_MODELS
 from attnlab.checks.wording.of_rows import OF_ROWS
 from attnlab.checks.wording.of_scores import CURE, OF_SCORES, SCORED_AS
 from attnlab.checks.wording.template import Sentences, Template
-from attnlab.config.wording import count_of, in_words, listing
+from attnlab.config.wording import count_of, in_words, listing, with_true_minus
 
 TOLD = "told"
 """The kind of a finding whose values are its own text: that of a person's own check, or of a file written
@@ -67,7 +67,7 @@ def sentences(
 
     `layers` are those that were asked, of how many; `so_far` says that more training may still mend it.
     """
-    words = _plain(check, kind, dict(values) | {"check": check, "number": number})
+    words = _plain(check, kind, with_true_minus({**values, "check": check, "number": number}))
     found, meaning = words.found, words.meaning
     if "asked_mask" in values:
         source = "decoder, random source; " if values.get("asked_source") else ""

@@ -30,7 +30,104 @@ def wrong_interval(values: Values) -> Sentences:
     )
 
 
+def same_rows(values: Values) -> Sentences:
+    counts = ", ".join(f"{split} {count:,}" for split, count in values["counts"].items())
+    return Sentences(f"{values['compared']} rows are those of their lines; rows by file: {counts}")
+
+
+def giving_away(values: Values) -> Sentences:
+    words = ", ".join(
+        f"“{word}” is in {share:.0%} of the texts with “{label}” ({pure:.0%} of the texts with it)"
+        for word, label, share, pure in values["words"]
+    )
+    return Sentences(
+        f"{words}; of {values['texts']:,} training texts",
+        "A single word or sign decides the label: a model that reads it alone is right here, and may be "
+        "wrong elsewhere.",
+        "Remove it from the texts if it is not part of the task: a heading, an address, the label itself.",
+    )
+
+
+CHOSEN = {"step": "the best step", "threshold": "the threshold", "rate": "the learning rate"}
+
+
+def chosen_phrase(values: Values) -> str:
+    return " and ".join(CHOSEN[what] for what in values["chosen"])
+
+
+def scored_dev(values: Values) -> Sentences:
+    by = chosen_phrase(values)
+    return Sentences(f"rows of dev, by which {by} was chosen: a little too good" if by else "rows of dev")
+
+
+def chosen_on(values: Values) -> Sentences:
+    by = chosen_phrase(values) or "what is kept of a run"
+    return Sentences(
+        f"{values['dev']:.0%} of the {values['n']:,} scored rows are rows of dev",
+        f"By these rows {by} was chosen: their scores are a little too good.",
+        "Score rows that nothing was chosen by.",
+    )
+
+
 OF_ROWS: Mapping[tuple[str, str], Template] = {
+    ("best_step", "no_history"): Sentences("no evaluation stands in the history"),
+    ("best_step", "best"): Sentences(
+        "step {step:,} has the best dev {metric} of {evaluations} evaluations, {value:.4g}"
+    ),
+    ("best_step", "not_best"): Sentences(
+        "step {own_step:,} is called the best, with a {metric} of {own_value:.4g}; in the history it is step "
+        "{step:,} with {value:.4g}",
+        "The checkpoint that is opened is not the best on dev.",
+        "Open the checkpoint of that step by its folder, if it was kept; look at what chose it.",
+    ),
+    ("scored_rows", "unknown_rows"): Sentences("the rows that the run was trained on are not at hand"),
+    ("scored_rows", "apart"): Sentences(
+        "of {n:,} scored rows {train:.0%} are rows of train, {dev:.0%} rows of dev"
+    ),
+    ("scored_rows", "dev_by_name"): scored_dev,
+    ("scored_rows", "train_by_name"): Sentences("rows of train, which the model was trained on"),
+    ("scored_rows", "trained_on"): Sentences(
+        "{train:.0%} of the {n:,} scored rows are rows that the model was trained on",
+        "Their scores say what was learned by heart, not how it does on others.",
+        "Score rows that are not in the training file.",
+    ),
+    ("scored_rows", "chosen_on"): chosen_on,
+    ("source_rows", "not_files"): Sentences(
+        "the text is not from files, or they are too large or not in a plain form to be read a second time"
+    ),
+    ("source_rows", "same"): same_rows,
+    ("source_rows", "count"): Sentences(
+        "{split} has {held:,} examples, and its lines come to {lines:,}",
+        "Rows are lost, or counted more than once, between the file and the batches.",
+        "Look at what is left out: empty rows, rows at the ends, rows of another split.",
+    ),
+    ("source_rows", "padding"): Sentences(
+        "{number:.1%} of the targets of {split} are padding",
+        "The model is trained, or judged, on predicting padding: the loss is too low.",
+        "Mark places of padding as no target.",
+    ),
+    ("source_rows", "other_text"): Sentences(
+        "a row of {split} reads “{held}”, and {place} has “{written}”",
+        "Texts are not those of their lines.",
+        "Read the file again; keep the order of its rows, and the number of each.",
+    ),
+    ("source_rows", "other_label"): Sentences(
+        "a row of {split} has the label “{held}”, and {place} has “{written}”",
+        "Labels have moved against their texts.",
+        "Keep each label with its text through every shuffle, filter and join.",
+    ),
+    ("giveaway", "names"): Sentences("{classes} classes, each with a name of its own"),
+    ("giveaway", "none"): Sentences(
+        "no word of {texts:,} training texts decides a label alone; {classes} classes, each with a name of "
+        "its own"
+    ),
+    ("giveaway", "alike"): lambda values: Sentences(
+        "the classes " + " and ".join(f"“{name}”" for name in values["names"]) + " differ by case, spaces or "
+        "Unicode form alone",
+        "One class under two names is two: neither is learned, nor scored, as a whole.",
+        "Write them alike in the file, if they are meant to be one.",
+    ),
+    ("giveaway", "word"): giving_away,
     ("recomputed_metrics", "not_scored"): Sentences("nothing was scored"),
     ("recomputed_metrics", "agree"): agree,
     ("recomputed_metrics", "unread"): Sentences(

@@ -19,18 +19,19 @@ CURE = (
     "steps (training.budget.epochs)."
 )
 ACCURACY = (
-    "accuracy {accuracy:.1%} [{low:.1%}, {high:.1%}] of {n:,}; always predicting “{label}” gives {share:.1%}"
+    "accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {n:,}; always predicting “{label}” gives "
+    "{share:.1%}"
 )
 LABELS_FIX = (
     "Check that the input reaches the model and that the loss falls; judge on more examples, or by a measure "
     "that weighs classes equally."
 )
-R2 = "R² {number:.3f} [{low:.3f}, {high:.3f}] of {n:,}; that of the mean is 0"
+R2 = "R² {number:.3f} ({low:.3f} to {high:.3f}) of {n:,}; that of the mean is 0"
 NUMBERS_FIX = (
     "Check that the input reaches the model and that the loss falls; train longer, or judge on more examples."
 )
 TAGS = (
-    "tag accuracy {accuracy:.1%} [{low:.1%}, {high:.1%}] of {words:,} words in {texts:,} texts; the most "
+    "tag accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {words:,} words in {texts:,} texts; the most "
     "frequent tag gives {share:.1%}"
 )
 ENTITIES = (
@@ -38,16 +39,16 @@ ENTITIES = (
 )
 TAGS_FIX = "Train longer or at another learning rate; check that each word has its own tag."
 SPANS = (
-    "span F1 {f1:.1%} of {n:,} questions; never answering gives {silent:.1%} (difference {number:+.1%} "
-    "[{low:+.1%}, {high:+.1%}])"
+    "span F1 {f1:.1%} of {n:,} questions; never answering gives {silent:.1%} (difference {number:+.1%}, "
+    "{low:+.1%} to {high:+.1%})"
 )
 ANSWERED = "{number:.0%} of {n:,} questions are answered; {answerable:.0%} have an answer"
 ANSWERS_FIX = "Train on more questions, longer, or at another learning rate; see `attnlab evaluate RUN`."
 TAU = "F1 {f1:.4f}; with τ chosen on the same questions it would be {tuned:.4f} ({number:+.4f})"
 HONESTY = (
     "parallel loss {parallel:.3f}, token by token {token_by_token:.3f} nats: a difference of "
-    "{difference:.4f} [{low:.4f}, {high:.4f}] over {texts} texts, at most {largest:.2g} at one of {targets} "
-    "targets"
+    "{difference:.4f} ({low:.4f} to {high:.4f}) over {texts} texts, at most {largest:.2g} at one of "
+    "{targets} targets"
 )
 NOT_CROSS_ENTROPY = (
     "A reported loss is not the cross-entropy of its targets: it cannot be compared with any other.",

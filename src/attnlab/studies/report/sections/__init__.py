@@ -13,6 +13,7 @@ from attnlab.studies.report.sections.curves import by_epoch, curves
 from attnlab.studies.report.sections.meaning import interpretation, limits
 from attnlab.studies.report.sections.own import figures, tables
 from attnlab.studies.report.sections.paired import paired
+from attnlab.studies.report.sections.predictions import confused, reliable, texts_alone
 from attnlab.studies.report.sections.record import configs, origin, runs, tuning
 from attnlab.studies.report.sections.result import differences
 from attnlab.studies.report.sections.texts import lengths, probes, samples, truncation
@@ -31,6 +32,9 @@ PARTS: dict[str, dict[Build, str]] = {
         tradeoff: "Quality against cost",
         curves: "Training curves",
         paired: "Difference from the baseline while training",
+        texts_alone: "Losses with and without later tokens",
+        confused: "Confused classes",
+        reliable: "Reliability",
         figures: "Figures",
         tables: "Tables",
         probes: "Probe sentences",

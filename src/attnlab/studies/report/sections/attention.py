@@ -23,8 +23,9 @@ def attention(study: StudyResults) -> list[Node]:
     layers = max(map(len, maps.values()))
     heads = max(len(layer) for of_arm in maps.values() for layer in of_arm)
     shown = min(len(tokens), MOST_TOKENS, math.isqrt(MOST_WEIGHTS // (len(maps) * layers * heads)))
+    allowed = {arm: (found.get("allowed") or {}).get(arm.name) for arm in maps}
     views = {
-        f"{i},{j}": _view([_map(of_arm, i, j, shown) for of_arm in maps.values()], tokens[:shown])
+        f"{i},{j}": _view([_map(maps[arm], i, j, shown, allowed[arm]) for arm in maps], tokens[:shown])
         for i in range(layers)
         for j in range(heads)
     }
@@ -32,12 +33,12 @@ def attention(study: StudyResults) -> list[Node]:
     figure = Figure(
         views,
         note="A row is a query, a column a key; darker is more weight (on dark pages, brighter), on one "
-        f"scale for all arms. First seed of each arm.{cut}",
+        f"scale for all arms; a pair that the mask forbids has a stroke. First seed of each arm.{cut}",
         anchor="attention",
         alt=f"Attention weights of queries on keys, a map an arm: {', '.join(arm.label for arm in maps)}",
         controls=[
-            Control("Layer", [str(i + 1) for i in range(layers)]),
-            Control("Head", [str(i + 1) for i in range(heads)]),
+            Control("Layer", [str(i) for i in range(layers)]),
+            Control("Head", [str(i) for i in range(heads)]),
         ],
         panels=[Name(arm.label, arm.ink, arm.sound) for arm in maps],
         square=True,
@@ -46,15 +47,23 @@ def attention(study: StudyResults) -> list[Node]:
 
 
 Weights = list[list[float | None]]
-"""Of queries on keys; a weight that is no number, of a model that diverged, is None."""
+"""Of queries on keys; one that is forbidden, or no number of a model that diverged, is None."""
 
 
-def _map(layers: list[Any], layer: int, head: int, size: int) -> Weights:
-    """The first `size` queries and keys of one head, to three digits; nothing if the arm has no such head."""
+def _map(
+    layers: list[Any], layer: int, head: int, size: int, allowed: list[list[int]] | None = None
+) -> Weights:
+    """The first `size` queries and keys of one head, to three digits; nothing if the arm has no such head.
+    A pair that the mask forbids has no number, unless it has a weight all the same."""
     if layer >= len(layers) or head >= len(layers[layer]):
         return []
     rows = layers[layer][head][:size]
-    return [[None if weight is None else round(weight, 3) for weight in row[:size]] for row in rows]
+
+    def shown(query: int, key: int, weight: float | None) -> float | None:
+        forbidden = allowed is not None and not weight and not allowed[query][key]
+        return None if weight is None or forbidden else round(weight, 3)
+
+    return [[shown(i, j, weight) for j, weight in enumerate(row[:size])] for i, row in enumerate(rows)]
 
 
 def _view(maps: list[Weights], tokens: list[str]) -> list[Heat]:

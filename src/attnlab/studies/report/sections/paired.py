@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attnlab.documents.nodes import Axis, Control, Figure, Level, Lines, Name, Node
 from attnlab.documents.numbers import known
 from attnlab.metrics.measures import measures
@@ -19,7 +21,7 @@ from attnlab.studies.report.courses import (
 from attnlab.studies.report.study_results import StudyResults
 
 NOTE = (
-    "At each step the difference of the two runs of a seed; the line is its mean, the band goes from the "
+    "At each point the difference of the two runs of a seed; the line is its mean, the band goes from the "
     "lowest seed to the highest. A band that leaves zero out is no test: the result above is. Invalid arms "
     "do not set the scale."
 )
@@ -29,7 +31,8 @@ def paired(study: StudyResults) -> list[Node]:
     """A figure of every dev curve that arms share with their baselines."""
     extra = dict.fromkeys(name for _, run in study.runs() for name in run.extra_curves)
     names = ["dev loss", *(name for name in extra if name.startswith("dev "))]
-    drawn = {name: courses for name in names if (courses := _courses(study, name))}
+    by = _axis(study, names)
+    drawn = {name: courses for name in names if (courses := _courses(study, name, by))}
     own = [name for name in drawn if metric_of(name) == study.metric]
     drawn = {name: drawn[name] for name in dict.fromkeys([*own, *drawn])}
     if not drawn:
@@ -38,20 +41,23 @@ def paired(study: StudyResults) -> list[Node]:
     against = "its baseline" if study.facts.against else study.baseline
     return [
         Figure(
-            {
-                str(place): [_chart(study, name, courses)]
-                for place, (name, courses) in enumerate(drawn.items())
-            },
+            {str(place): [_chart(study, name, drawn[name], by)] for place, name in enumerate(drawn)},
             note=NOTE,
             anchor="paired",
-            alt=f"Each arm minus {against} by step, a line an arm: {', '.join(arm.label for arm in arms)}",
+            alt=f"Each arm minus {against} by {by}, a line an arm: {', '.join(arm.label for arm in arms)}",
             controls=[Control("Show", [title_of_curve(name) for name in drawn])],
             legend=[(Name(arm.name, arm.ink, arm.sound), arm.label) for arm in arms],
         )
     ]
 
 
-def _courses(study: StudyResults, name: str) -> Courses:
+def _axis(study: StudyResults, names: Sequence[str]) -> str:
+    """Steps, or epochs where more arms have points at the same ones: batches of another size end apart."""
+    counts = {by: sum(len(_courses(study, name, by)) for name in names) for by in ("step", "epoch")}
+    return max(counts, key=counts.__getitem__)
+
+
+def _courses(study: StudyResults, name: str, by: str) -> Courses:
     """Of each arm its difference over the seeds that it has in common with its baseline."""
     by_arm = {}
     for arm in study.arms:
@@ -59,29 +65,31 @@ def _courses(study: StudyResults, name: str) -> Courses:
         if baseline is None or baseline.name == arm.name:
             continue
         pairs = [(run, other) for run in arm.runs for other in baseline.runs if run.seed == other.seed]
-        gaps = [gap for run, other in pairs if (gap := difference(run, other, name))["step"]]
-        if max((len(gap["step"]) for gap in gaps), default=0) > 1:
-            by_arm[arm.name] = course(gaps)
+        gaps = [gap for run, other in pairs if (gap := difference(run, other, name, by))[by]]
+        if max((len(gap[by]) for gap in gaps), default=0) > 1:
+            by_arm[arm.name] = course(gaps, by)
     return by_arm
 
 
-def difference(run: RunResult, other: RunResult, name: str) -> Curve:
-    """A run's curve minus another's, at the steps that both have."""
+def difference(run: RunResult, other: RunResult, name: str, by: str = "step") -> Curve:
+    """A run's curve minus another's, at the steps or epochs that both have; of shares in points."""
     sides = [curve_of(one, name) for one in (run, other)]
-    points = [dict(zip(side.get("step", ()), values_of(side), strict=False)) for side in sides]
-    steps = [step for step in points[0] if known(points[0][step]) and known(points[1].get(step))]
-    return {"step": steps, "value": [points[0][step] - points[1][step] for step in steps]}
+    points = [dict(zip(side.get(by, ()), values_of(side), strict=False)) for side in sides]
+    places = [place for place in points[0] if known(points[0][place]) and known(points[1].get(place))]
+    unit = 100 if form_of(name) == "percent" else 1
+    return {by: places, "value": [unit * (points[0][place] - points[1][place]) for place in places]}
 
 
-def _chart(study: StudyResults, name: str, courses: Courses) -> Lines:
+def _chart(study: StudyResults, name: str, courses: Courses, by: str) -> Lines:
     lines = [
-        line for arm in study.arms if arm.name in courses for line in lines_of(arm, courses[arm.name], "step")
+        line for arm in study.arms if arm.name in courses for line in lines_of(arm, courses[arm.name], by)
     ]
     measure = measures().get(metric_of(name))
     better = "below" if measure is None or measure.lower_is_better else "above"
-    title = f"{title_of_curve(name)}, arm minus baseline ({better} zero is better)"
-    y = Axis(title, form=form_of(name), span=_span(study, courses))
-    return Lines(lines, Axis("step", from_zero=True), y, levels=[Level("no difference", 0.0)])
+    unit = " in points" if form_of(name) == "percent" else ""
+    title = f"{title_of_curve(name)}, arm minus baseline{unit} ({better} zero is better)"
+    y = Axis(title, span=_span(study, courses))
+    return Lines(lines, Axis(by, from_zero=True), y, levels=[Level("no difference", 0.0)])
 
 
 def _span(study: StudyResults, courses: Courses) -> tuple[float, float] | None:

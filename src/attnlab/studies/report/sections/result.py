@@ -27,7 +27,7 @@ from attnlab.metrics.metric import Estimate
 from attnlab.studies.report.metric_display import WITHOUT_LEAK, DisplayedMetric, metric
 from attnlab.studies.report.study_results import Arm, StudyResults
 from attnlab.studies.shown import measured_number
-from attnlab.studies.wording import chance, verdict_phrase
+from attnlab.studies.wording import chance, difference_number, verdict_phrase
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,9 @@ def _sound(study: StudyResults, measure: DisplayedMetric, row: ShownDifference) 
 
 
 def _difference(study: StudyResults, measure: DisplayedMetric, row: ShownDifference) -> Number:
-    return measured_number(row.estimate, form=measure.of_difference, sound=_sound(study, measure, row))
+    number = measured_number(row.estimate, form=measure.of_difference, sound=_sound(study, measure, row))
+    digits = None if row.without_leak else difference_number(row.comparison).decimals
+    return replace(number, decimals=digits)
 
 
 def _arm(study: StudyResults, row: ShownDifference) -> Arm:
