@@ -92,7 +92,7 @@ def test_the_checks_before_training_are_quick_for_mini_gpt(monkeypatch):
     setup.dataset.rows("train"), setup.dataset.rows("dev")
     alarms(setup)  # what is imported on first use is no part of it
     monkeypatch.setattr(
-        "attnlab.checks.check.askers", lambda model: 1
+        "attnlab.checks.check.probe_processes", lambda model: 1
     )  # in this process, whose time is known
     began = time.process_time()
     run_checks(of(setup))
