@@ -1,6 +1,7 @@
 """No false alarm before training: ready configs, many seeds of two of them, and random healthy configs."""
 
 import copy
+import time
 from dataclasses import replace
 
 import pytest
@@ -85,10 +86,14 @@ def test_no_alarm_where_there_was_one(seed):
     assert healthy.alarms(seed) == []
 
 
-def test_the_checks_before_training_are_quick_for_mini_gpt():
+def test_the_checks_before_training_are_quick_for_mini_gpt(monkeypatch):
     """Five seconds of one core, on text of the ready config's size of vocabulary and batch."""
     setup = set_up(load("mini-gpt", set={"data.corpus": "docstrings", "data.dev_share": 0.1}))
     setup.dataset.rows("train"), setup.dataset.rows("dev")
     alarms(setup)  # what is imported on first use is no part of it
-    findings = run_checks(of(setup))
-    assert sum(one.seconds for one in findings) < 5  # also where processes share them
+    monkeypatch.setattr(
+        "attnlab.checks.check.probe_processes", lambda model: 1
+    )  # in this process, whose time is known
+    began = time.process_time()
+    run_checks(of(setup))
+    assert time.process_time() - began < 5
