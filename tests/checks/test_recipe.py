@@ -42,7 +42,9 @@ def with_targets(change):
 def test_healthy_models_pass_every_check_before_training(task):
     about = case(task)
     outcomes = {one.check: (one.outcome, one.found) for one in run_checks(about)}
-    assert {name for name, (outcome, _) in outcomes.items() if outcome in ("warn", "fail")} == set(), outcomes
+    alarms = {name for name, (outcome, _) in outcomes.items() if outcome in ("warn", "fail")}
+    given_away = {"giveaway"} if task == "classification" else set()  # the class is a word of its text
+    assert alarms == given_away, outcomes
 
 
 def test_checks_leave_model_and_random_numbers_as_they_were():

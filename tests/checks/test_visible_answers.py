@@ -29,7 +29,7 @@ def test_a_model_whose_output_depends_on_the_next_token(task):
     about.model.trunk.main.final = Leaky(about.model.trunk.main.final, next_token, size=0.1)
     about.model.train()
     finding = found("honesty", about)
-    assert finding.outcome == "fail" and finding.number > 1e-3 and "[" in finding.found
+    assert finding.outcome == "fail" and finding.number > 1e-3 and " to " in finding.found
     assert about.model.training
 
 
