@@ -24,7 +24,8 @@ def identify(
     about = {"check": "scored_rows", "when": "evaluation"}
     if dataset is None or (dataset.corpus.size or 0) > LARGEST:
         return Finding(outcome=Outcome.NOT_APPLICABLE, kind="unknown_rows", **about)  # type: ignore[arg-type]
-    scored = [key for example in texts for key in keys_of(example)]
+    own_keys = None if split is None else keys_in(dataset, split)
+    scored = own_keys or [key for example in texts for key in keys_of(example)]
     known = {name: keys_in(dataset, name) for name in dataset.splits.names if name in ("train", "dev")}
     shares = {name: sum(key in keys for key in scored) / max(1, len(scored)) for name, keys in known.items()}
     own = {"train": ("train",), "dev": ("dev",)}.get(split or "", ())
@@ -42,18 +43,16 @@ def identify(
     return Finding(outcome=outcome, kind=kind, values=values, number=number, **about)  # type: ignore[arg-type]
 
 
-def keys_in(dataset: Dataset, split: str) -> frozenset[bytes]:
-    """The content of all rows of a split, hashed once."""
-    name = f"content of {split}"
-    if name not in dataset.notes:
-        dataset.notes[name] = frozenset(
-            key for example in dataset.examples(split) for key in keys_of(example)
-        )
-    keys: frozenset[bytes] = dataset.notes[name]
-    return keys
+def keys_in(dataset: Dataset, split: str) -> frozenset[str]:
+    """The content of all rows of a split, hashed once and kept."""
+
+    def made() -> list[str]:
+        return sorted({key for example in dataset.examples(split) for key in keys_of(example)})
+
+    return frozenset(dataset.kept(f"content-{split}", made))
 
 
-def keys_of(example: Example) -> list[bytes]:
+def keys_of(example: Example) -> list[str]:
     """A hash of what is read of an example; of plain text one of each line, since texts may be cut
     elsewhere."""
     if example.pair is not None or example.label is not None or example.target is not None:
@@ -61,6 +60,6 @@ def keys_of(example: Example) -> list[bytes]:
     return [hashed(line) for line in example.text.splitlines() if line.strip()]
 
 
-def hashed(*parts: str) -> bytes:
+def hashed(*parts: str) -> str:
     text = "\x1f".join(" ".join(part.split()) for part in parts)
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

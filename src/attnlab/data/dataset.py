@@ -114,12 +114,12 @@ class Dataset:
     def labels(self) -> Labels:
         """What the labels of the training split come to."""
         name = f"labels-{hashed(self.reader.identity, *self._limits)}"
-        return Labels.of(self._kept(name, lambda: asdict(self.reader.summary(self.examples("train")))))
+        return Labels.of(self.kept(name, lambda: asdict(self.reader.summary(self.examples("train")))))
 
     def refuse_unknown_labels(self) -> None:
         """Labels of any split that train does not have, or that cannot be read: before any work."""
         if not self.reader.form.of_words:
-            self._kept(f"labels-known-{hashed(self.reader.identity, *self._limits)}", self._known_labels)
+            self.kept(f"labels-known-{hashed(self.reader.identity, *self._limits)}", self._known_labels)
 
     def _known_labels(self) -> int:
         count = 0
@@ -131,7 +131,7 @@ class Dataset:
     @functools.cached_property
     def overlap(self) -> dict[str, Any]:
         """What the splits share (see overlap.py): of their text alone, so that it is counted once."""
-        return dict(self._kept(OVERLAP, self._overlap))
+        return dict(self.kept(OVERLAP, self._overlap))
 
     def _overlap(self) -> dict[str, Any]:
         gathered, self._gathering = self._gathering, Gathering()
@@ -211,7 +211,7 @@ class Dataset:
         rows = [{"train_rows": self._limits}] if self._limits else []
         return hashed(*parts, *tokens, *rows)
 
-    def _kept(self, name: str, make: Callable[[], Any]) -> Any:
+    def kept(self, name: str, make: Callable[[], Any]) -> Any:
         """What all text must be read for, made once and kept in the cache."""
         if self.cache is None:
             return make()
