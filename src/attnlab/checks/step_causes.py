@@ -83,14 +83,14 @@ Values = dict[str, Value]
 
 
 def cause_of(
-    outcome: StepOutcome, *, told: float, rate: float, full: float, scale: float
+    outcome: StepOutcome, *, reported: float, rate: float, full: float, scale: float
 ) -> tuple[str, Values]:
     """What explains that a step came out otherwise, by trying it."""
     inputs = outcome.inputs
     if outcome.against(inputs.weights)[0] is None:
         return "skipped", {}
-    if outcome.explained(replace(inputs, rate=told)):
-        return "rate", {"rate": told * full, "expected": rate * full}
+    if outcome.explained(replace(inputs, rate=reported)):
+        return "rate", {"rate": reported * full, "expected": rate * full}
     if abs(scale - 1) > 1e-3:
         scaled = replace(inputs, clipping=clipping_of(outcome.settings.clip, inputs.norm * scale) * scale)
         values: Values = {"norm": inputs.norm * scale, "expected": inputs.norm}

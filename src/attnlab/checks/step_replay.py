@@ -218,9 +218,9 @@ class StepReplay:
         after = replace(kept.after, seconds=state.seconds)
         rates = middle_rates(self.settings, kept.before, after)
         full = float(options_of(OPTIMIZERS, self.settings.optimizer).get("learning_rate", math.nan))
-        told = event.learning_rate / full if full else math.nan
-        between = min(rates) * (1 - 1e-6) <= told <= max(rates) * (1 + 1e-6)
-        rate = told if between else rates[len(rates) // 2]
+        reported = event.learning_rate / full if full else math.nan
+        between = min(rates) * (1 - 1e-6) <= reported <= max(rates) * (1 + 1e-6)
+        rate = reported if between else rates[len(rates) // 2]
         close = EXACT if self.loop.device.type == "cpu" else PARALLEL
         norm = kept.inputs.norm
         scale = event.gradient / norm if norm else 1.0
@@ -237,14 +237,14 @@ class StepReplay:
         if kept.left and any(bool(one.any()) for one in kept.left.values()):
             self.result.fault = StepFault(event.step, "not_cleared", gap, {"tensors": len(kept.left)})
         elif name is not None:
-            kind, values = cause_of(outcome, told=told, rate=rate, full=full, scale=scale)
+            kind, values = cause_of(outcome, reported=reported, rate=rate, full=full, scale=scale)
             self.result.fault = StepFault(event.step, kind, gap, {"name": name, **values})
         elif not summed_alike:
             values = {"norm": event.gradient, "expected": inputs.norm}
             self.result.fault = StepFault(event.step, "divisor", abs(scale - 1), values)
-        elif not between and not math.isnan(told):
+        elif not between and not math.isnan(reported):
             values = {"rate": event.learning_rate, "expected": rate * full}
-            self.result.fault = StepFault(event.step, "rate", abs(told / rate - 1), values)
+            self.result.fault = StepFault(event.step, "rate", abs(reported / rate - 1), values)
         elif not abs(event.loss - kept.loss) <= SUMMED * close * max(1.0, abs(kept.loss)):
             values = {"loss": event.loss, "expected": kept.loss}
             self.result.fault = StepFault(event.step, "loss", abs(event.loss - kept.loss), values)

@@ -46,7 +46,7 @@ class UnaskableError(ConfigError):
 
 @dataclass(frozen=True)
 class Continuation:
-    """A text that is being written: its prompt, the source beside it, and the tokens written so far."""
+    """A text that is being written: its prompt, its source, and the tokens written so far."""
 
     prompt: tuple[int, ...]
     source: tuple[int, ...]
