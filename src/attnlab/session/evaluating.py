@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.best_step import dev_values
+from attnlab.checks.learned import Learned
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.checks.recomputed_metrics import confirm_metrics
 from attnlab.checks.scored_rows import identify
@@ -36,11 +37,12 @@ from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.evaluation.word_frequencies import frequencies_of, row_frequencies, split_frequencies
 from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.runs.findings import Finding
-from attnlab.session.baselines import Wording, baselines_of, wording_of
+from attnlab.session.baselines import Wording, baselines_of, frequency_baselines, word_baselines, wording_of
 from attnlab.session.searching import compare_pairs
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
 from attnlab.targets.wording import LABELLED
@@ -135,8 +137,11 @@ def evaluate_split(
     if not trained.task.predicts_words:
         return _with_examples(result, trained, task, dataset.first(split, len(losses)), losses, wording)
     sampled = spread_rows(dataset, split, max(rows // 4, 2)) if trained.fills else None
+    counted = split_frequencies(dataset, split, evaluator)
     return replace(
         result,
+        learned=Learned().judge("evaluation", losses.examples, counted.by_text),
+        baselines=tuple(word_baselines(trained, split)),
         honesty=honesty(trained.model, trained.task, sampled_texts(evaluator, rows)),
         pseudo=None if sampled is None else _pseudo(trained, sampled),
     )
@@ -243,16 +248,27 @@ def evaluate_file(
     if not losses.targets.any():
         raise ConfigError(f"{file} has no text to score.")
     of_rows = (rows_scored(trained, examples),)
-    return EvaluationResult(name=str(file), scores=scores_of(losses), confirmations=of_rows)
+    result = EvaluationResult(name=str(file), scores=scores_of(losses), confirmations=of_rows)
+    dataset = text_of_run(trained)
+    if dataset is None:
+        return result
+    counted = row_frequencies(frequencies_of(dataset, trained.task), rows)
+    learned = Learned().judge("evaluation", losses.examples, counted.by_text)
+    return replace(result, learned=learned, baselines=tuple(frequency_baselines(counted)))
+
+
+def text_of_run(trained: Trained) -> Dataset | None:
+    """The text that a run was trained on; none where it is not known, or not there any more."""
+    if trained.imported:
+        return None
+    with suppress(DataError, OSError):
+        return trained.dataset if trained.dataset.text_fingerprint == trained.record.get("text") else None
+    return None
 
 
 def rows_scored(trained: Trained, texts: Iterable[Example], split: str | None = None) -> Finding:
     """Whether the rows that are scored were trained on, or chose something; of a split, or of a file."""
-    dataset: Dataset | None = None
-    if not trained.imported:
-        with suppress(DataError, OSError):  # a corpus that is not there any more
-            same = trained.dataset.text_fingerprint == trained.record.get("text")
-            dataset = trained.dataset if same else None
+    dataset = text_of_run(trained)
     chosen = ["step"] * (len(dev_values(trained.folder, trained.task.metrics[0])) > 1)
     chosen += ["threshold"] * bool(trained.decision)
     chosen += ["rate"] * any((folder / TABLE).is_file() for folder in (trained.folder, trained.folder.parent))
