@@ -14,7 +14,9 @@ from attnlab.config import schema
 from attnlab.config.values import Choice
 from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
+from attnlab.data.label_quality import LabelQuality, label_quality
 from attnlab.data.loader import Loader
+from attnlab.data.wording import decimal_sentence, quality_sentences, separator_sentences
 from attnlab.documents.numbers import duration
 from attnlab.evaluation.features import keeps_features
 from attnlab.interop.exchange import ExportPlan, export_plan
@@ -36,6 +38,8 @@ class AdaptingPlan:
 
     rows: Mapping[str, int]
     labels: str
+    quality: LabelQuality
+    separators: Mapping[Path, str]
     cut: str
     method: str
     tuned: int
@@ -55,7 +59,10 @@ class AdaptingPlan:
         share = percent(self.tuned / self.parameters)
         stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
         lines = [
+            *separator_sentences(self.separators),
             f"Rows: {rows}. {visible(self.labels)}.",
+            decimal_sentence(self.quality),
+            *(f"Warning: {visible(sentence)}" for sentence in quality_sentences(self.quality)),
             f"{self.cut}." if self.cut else "",
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
             closed_form(self.formulas),
@@ -95,6 +102,8 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
     return AdaptingPlan(
         rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
         labels=labels_sentence(**vars(session.labels)),
+        quality=label_quality(dataset.splits.every(), dataset.splits.names),
+        separators=dataset.corpus.separators(),
         cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
         method=_method_told(config.adapter),
         tuned=model.adapter.tuned,
