@@ -25,7 +25,7 @@ from attnlab.config.files import config_of, identity, load, override_all, parse_
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Inline
+from attnlab.documents.nodes import Inline, muted
 from attnlab.runs.display import Display
 
 MOST_THREADS = 1024
@@ -135,6 +135,8 @@ def finish(
         say_first(ended.collapsed)
         out.say(summary(ended, place))
         say_baselines(baselines)
+        if ended.not_compared:
+            out.say(muted(ended.not_compared))
     if ended.reason == "interrupted":
         raise typer.Exit(128 + ended.signal)
     exit_unsound(ended.unsound, allow)

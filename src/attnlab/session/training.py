@@ -18,7 +18,7 @@ from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, no
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
-from attnlab.runs.findings import collapse_sentence, failures
+from attnlab.runs.findings import collapse_sentence, failures, not_compared_sentence
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.runs.record import Fingerprints
@@ -52,6 +52,7 @@ class Run:
     unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
     failures: tuple[str, ...] = ()  # the same in words, with the step
     collapsed: str = ""  # one sentence, where its best predictions came to the majority share
+    not_compared: str = ""  # which rows could not be compared with those that were trained on, and why
 
     @property
     def model(self) -> Model:
@@ -130,7 +131,15 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(sound=not unsound, unsound=unsound, failures=sentences, trace=state.trace.record)
     collapsed = collapse_sentence([finding for finding in soundness.findings if finding.when == "after"])
     return Run(
-        folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(sentences), collapsed
+        folder.path,
+        reason,
+        state,
+        session,
+        interrupt.signal,
+        tuple(unsound),
+        tuple(sentences),
+        collapsed,
+        not_compared_sentence(soundness.findings),
     )
 
 
