@@ -49,7 +49,12 @@ class BestStep(Check):
 
 def dev_values(folder: Path, metric: str) -> dict[int, float]:
     """The dev values of a metric by step, as they stand in the history; those that are no number aside."""
-    values: dict[int, float] = {}
+    return {step: scores[metric] for step, scores in evaluations(folder).items() if metric in scores}
+
+
+def evaluations(folder: Path) -> dict[int, dict[str, float]]:
+    """The dev scores of each evaluation by step, as they stand in the history, line by line."""
+    by_step: dict[int, dict[str, float]] = {}
     file = folder / HISTORY
     for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         try:
@@ -57,7 +62,7 @@ def dev_values(folder: Path, metric: str) -> dict[int, float]:
         except ValueError:
             continue  # the last line of a run that was killed
         if event.get("event") == "evaluated":
-            value = event["loss"] if metric == "loss" else event["scores"].get(metric)
-            if isinstance(value, (int, float)) and value == value:
-                values[int(event["step"])] = float(value)
-    return values
+            scores = {"loss": event["loss"], **event["scores"]}
+            numbers = {name: x for name, x in scores.items() if isinstance(x, (int, float)) and x == x}
+            by_step[int(event["step"])] = {name: float(x) for name, x in numbers.items()}
+    return by_step

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.recomputed_loss import confirm
-from attnlab.checks.recomputed_metrics import confirm_metrics
+from attnlab.checks.recomputed_metrics import confirm_metrics, confirm_words
+from attnlab.checks.recomputed_text import confirm_history, confirm_text
 from attnlab.checks.scored_rows import chosen_on_dev, identify
 from attnlab.checks.source import source_of, source_of_corpus
 from attnlab.checks.threshold import Threshold
@@ -126,6 +127,7 @@ def evaluate_split(
                 split=split,
                 intervals=intervals,
             ),
+            *history_confirmed(trained, split, values, len(losses)),
             rows_scored(trained, dataset.examples(split), split),
         ),
     )
@@ -239,8 +241,30 @@ def evaluate_file(
     )
     if not losses.targets.any():
         raise ConfigError(f"{file} has no text to score.")
-    of_rows = (rows_scored(trained, examples),)
-    return EvaluationResult(name=str(file), scores=scores_of(losses), confirmations=of_rows)
+    scores = scores_of(losses)
+    values, intervals = values_and_intervals(scores)
+    return EvaluationResult(
+        name=str(file),
+        scores=scores,
+        recomputed=confirm_text(trained.model, rows, nats, values, context=trained.config.longest_text),
+        confirmations=(
+            confirm_words(losses, values, trained.task, intervals=intervals),
+            rows_scored(trained, examples),
+        ),
+    )
+
+
+def history_confirmed(
+    trained: Trained, split: str, values: Mapping[str, float], n: int
+) -> tuple[Finding, ...]:
+    """Whether dev's numbers are those of the run's history at this step, where it scored the same rows."""
+    settings, dev = trained.config.training, (trained.record.get("data") or {}).get("dev")
+    same = split == "dev" and settings.evaluate_batches == "all" and dev == trained.dataset.fingerprint("dev")
+    if not same:
+        return ()
+    precision = settings.precision
+    finding = confirm_history(trained.folder, trained.step, values, n=n, precision=precision)
+    return () if finding is None else (finding,)
 
 
 def rows_scored(trained: Trained, texts: Iterable[Example], split: str | None = None) -> Finding:

@@ -171,6 +171,14 @@ OF_ROWS: Mapping[tuple[str, str], Template] = {
     ("giveaway", "word"): giving_away,
     ("recomputed_metrics", "not_scored"): Sentences("nothing was scored"),
     ("recomputed_metrics", "agree"): agree,
+    ("recomputed_metrics", "as_in_history"): Sentences(
+        "{metrics} numbers are those that the run wrote down at step {step:,}"
+    ),
+    ("recomputed_metrics", "not_as_in_history"): Sentences(
+        "{metric} is {reported:.4g} now, and the run wrote down {written:.4g} at step {step:,}",
+        "The checkpoint, the data or the way of scoring is not that of the run.",
+        "Compare the versions in run.json; evaluate another checkpoint of the run by its folder.",
+    ),
     ("recomputed_metrics", "unread"): Sentences(
         "{rows:,} of {n:,} rows have no number",
         "Rows that were not read cannot count: no metric over them is one.",
