@@ -17,6 +17,7 @@ from attnlab.config.wording import percent
 from attnlab.data.loader import Loader
 from attnlab.documents.numbers import duration
 from attnlab.evaluation.features import keeps_features
+from attnlab.interop.exchange import ExportPlan, export_plan
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
 from attnlab.session.session import Session
@@ -46,6 +47,7 @@ class AdaptingPlan:
     patience: int | str
     metric: str
     seconds: float
+    export: ExportPlan
     folder: Path
 
     def __str__(self) -> str:
@@ -60,9 +62,19 @@ class AdaptingPlan:
             f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
             f"{stops if self.patience != 'unlimited' else ''}.",
             f"Expected time: {duration(self.seconds)} at most, from one measured step.",
+            export_sentence(self.export),
             f"The run goes to {visible(str(self.folder))}",
         ]
         return "\n".join(filter(None, lines))
+
+
+def export_sentence(export: ExportPlan) -> str:
+    """Who will be able to load the model."""
+    if export.refused is not None:
+        return f"attnlab convert will not export it to transformers: {export.refused}"
+    steps = f", {export.steps}" if export.steps else ""
+    as_class = f"; for one class of transformers: {export.class_settings}" if export.class_settings else ""
+    return f"attnlab convert will export it to {export.library} ({export.architecture}{steps}){as_class}."
 
 
 def closed_form(terms: Sequence[Term]) -> str:
@@ -93,6 +105,7 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
         patience=config.training.patience,
         metric=session.task.metrics[0].replace("_", " "),
         seconds=min(_seconds(session, loader, epochs), limits.get("seconds", math.inf)),
+        export=export_plan(model, config.model, session.labels),
         folder=folder,
     )
 
