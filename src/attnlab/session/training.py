@@ -121,7 +121,14 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(processor={name: took[name] + earlier.get(name, 0.0) for name in took})
     state = loop.state
     metric = session.task.metrics[0]
-    best = {"step": state.best_step, "metric": metric, "value": state.best_score}
+    best = {
+        "step": state.best_step,
+        "metric": metric,
+        "value": state.best_score,
+        "top_step": state.top_step,
+        "top_value": state.top_score,
+        "top_error": state.top_error,
+    }
     status = "interrupted" if reason == "interrupted" else "finished"
     unsound = soundness.unsound
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
