@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -25,7 +26,7 @@ from attnlab.model.terms import Term, gather
 from attnlab.session.session import Session
 from attnlab.session.training import in_order
 from attnlab.targets.wording import labels_sentence
-from attnlab.training.budget import amount
+from attnlab.training.budget import amount, patience_phrase
 from attnlab.training.loop import backward
 
 FORMULAS = 4
@@ -48,7 +49,7 @@ class AdaptingPlan:
     parameters: int
     epochs: float
     steps: int
-    patience: int | str
+    patience: int | Literal["unlimited"]
     metric: str
     seconds: float
     export: ExportPlan
@@ -57,7 +58,11 @@ class AdaptingPlan:
     def __str__(self) -> str:
         rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
         share = percent(self.tuned / self.parameters)
-        stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
+        stops = (
+            ""
+            if self.patience == "unlimited"
+            else f"; it stops {patience_phrase(self.patience, self.metric)}"
+        )
         lines = [
             *separator_sentences(self.separators),
             f"Rows: {rows}. {visible(self.labels)}.",
@@ -66,8 +71,7 @@ class AdaptingPlan:
             f"{self.cut}." if self.cut else "",
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
             closed_form(self.formulas),
-            f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
-            f"{stops if self.patience != 'unlimited' else ''}.",
+            f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}{stops}.",
             f"Expected time: {duration(self.seconds)} at most, from one measured step.",
             export_sentence(self.export),
             f"The run goes to {visible(str(self.folder))}",

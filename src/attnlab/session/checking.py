@@ -58,6 +58,7 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     recorded = read_findings(trained.folder)
     earlier = [finding for finding in recorded if finding.when in ("config", "before", "during")]
     facts: dict[str, Any] = {"folder": trained.folder, "step": trained.step}
+    facts["decides"] = bool(trained.decision)
     best = trained.record.get("best") or {}
     facts["best"] = (best["step"], best["value"]) if best.get("value") is not None else None
     if "dev" in trained.dataset.splits.names:

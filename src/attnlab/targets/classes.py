@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -74,6 +75,10 @@ class ClassTarget(NamedTarget):
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
         return scores.logsumexp(-1) - scores[row["targets"]]
 
+    def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
+        powers = [math.exp(score - float(scores.max())) for score in scores.tolist()]
+        return {"probabilities": [power / math.fsum(powers) for power in powers]}
+
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return entropy(given, targets.tolist())
 
@@ -125,6 +130,9 @@ class SetTarget(NamedTarget):
 
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
         return (torch.log1p(scores.exp()) - scores * row["targets"]).sum()
+
+    def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
+        return {"chances": [1 / (1 + math.exp(-score)) for score in scores.tolist()]}
 
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return sum(entropy(given, column.tolist()) for column in targets.T)
