@@ -131,6 +131,8 @@ def measures_table(comparison: SideBySide, names: Sequence[str]) -> Table:
         for name, run in zip(names, runs, strict=True)
     ]
     rows: list[tuple[Inline, ...]] = [("steps", *(run.steps for run in runs))]
+    if any(summary.scored_step != summary.result.steps for summary in comparison.runs):
+        rows.append(("scored at step", *(summary.scored_step for summary in comparison.runs)))
     rows += [(title_of(name), *(measure_number(name, run) for run in runs)) for name in comparison.measures]
     values = [{(one["name"], one["metric"]): one["value"] for one in own} for own in comparison.baselines]
     for name, metric in dict.fromkeys(key for own in values for key in own):

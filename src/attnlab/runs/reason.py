@@ -33,6 +33,8 @@ class ReasonKind(StrEnum):
     SAME_LOSSES = "same_losses"
     NOT_LEARNED = "not_learned"  # no more than counts of the training text know
     MIXED_RUNS = "mixed_runs"  # runs of one arm, or of it and its baseline, that do not rest on the same
+    UNCONFIRMED_MEAN = "unconfirmed_mean"  # a second computation gives another interval
+    UNCONFIRMED_DIFFERENCE = "unconfirmed_difference"
     CHECKS = "checks"
     REFUSED = "refused"
     ERROR = "error"

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.checks.best_step import dev_values
 from attnlab.checks.learned import Learned
 from attnlab.checks.recomputed_loss import confirm
-from attnlab.checks.recomputed_metrics import confirm_metrics
-from attnlab.checks.scored_rows import identify
+from attnlab.checks.recomputed_metrics import confirm_metrics, confirm_words
+from attnlab.checks.recomputed_text import confirm_history, confirm_text
+from attnlab.checks.scored_rows import chosen_on_dev, identify
 from attnlab.checks.source import source_of, source_of_corpus
 from attnlab.checks.threshold import Threshold
+from attnlab.checks.trained_text import TrainedText, Unread
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
@@ -44,6 +45,7 @@ from attnlab.metrics.measures import measure_of
 from attnlab.runs.findings import Finding
 from attnlab.session.baselines import Wording, baselines_of, frequency_baselines, word_baselines, wording_of
 from attnlab.session.searching import compare_pairs
+from attnlab.session.trained_texts import text_of_run, texts_before
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
 from attnlab.targets.wording import LABELLED
 from attnlab.tasks.answer_spans import AnswerSpans
@@ -52,8 +54,6 @@ from attnlab.tasks.task import Task
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
 
-TABLE = "rates.json"
-"""What was tried, where several learning rates were."""
 DEFINITIONS = {
     "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",
     "targets": "tokens that were predicted",
@@ -131,6 +131,7 @@ def evaluate_split(
                 split=split,
                 intervals=intervals,
             ),
+            *history_confirmed(trained, split, values, len(losses)),
             rows_scored(trained, dataset.examples(split), split),
         ),
     )
@@ -247,9 +248,18 @@ def evaluate_file(
     )
     if not losses.targets.any():
         raise ConfigError(f"{file} has no text to score.")
-    of_rows = (rows_scored(trained, examples),)
-    result = EvaluationResult(name=str(file), scores=scores_of(losses), confirmations=of_rows)
-    dataset = text_of_run(trained)
+    scores = scores_of(losses)
+    values, intervals = values_and_intervals(scores)
+    result = EvaluationResult(
+        name=str(file),
+        scores=scores,
+        recomputed=confirm_text(trained.model, rows, nats, values, context=trained.config.longest_text),
+        confirmations=(
+            confirm_words(losses, values, trained.task, intervals=intervals),
+            rows_scored(trained, examples),
+        ),
+    )
+    dataset = training_dataset(trained)
     if dataset is None:
         return result
     counted = row_frequencies(frequencies_of(dataset, trained.task), rows)
@@ -257,22 +267,44 @@ def evaluate_file(
     return replace(result, learned=learned, baselines=tuple(frequency_baselines(counted)))
 
 
-def text_of_run(trained: Trained) -> Dataset | None:
-    """The text that a run was trained on; none where it is not known, or not there any more."""
+def history_confirmed(
+    trained: Trained, split: str, values: Mapping[str, float], n: int
+) -> tuple[Finding, ...]:
+    """Whether dev's numbers are those of the run's history at this step, where it scored the same rows."""
+    settings, dev = trained.config.training, (trained.record.get("data") or {}).get("dev")
+    same = split == "dev" and settings.evaluate_batches == "all" and dev == trained.dataset.fingerprint("dev")
+    if not same:
+        return ()
+    precision = settings.precision
+    finding = confirm_history(trained.folder, trained.step, values, n=n, precision=precision)
+    return () if finding is None else (finding,)
+
+
+def training_dataset(trained: Trained) -> Dataset | None:
+    """The data that a run was trained on; none where they are not known, or not there any more."""
     if trained.imported:
         return None
-    with suppress(DataError, OSError):
+    with suppress(ConfigError, DataError, OSError):
         return trained.dataset if trained.dataset.text_fingerprint == trained.record.get("text") else None
     return None
 
 
 def rows_scored(trained: Trained, texts: Iterable[Example], split: str | None = None) -> Finding:
     """Whether the rows that are scored were trained on, or chose something; of a split, or of a file."""
-    dataset = text_of_run(trained)
-    chosen = ["step"] * (len(dev_values(trained.folder, trained.task.metrics[0])) > 1)
-    chosen += ["threshold"] * bool(trained.decision)
-    chosen += ["rate"] * any((folder / TABLE).is_file() for folder in (trained.folder, trained.folder.parent))
-    return identify(texts, dataset, split=split, chosen=chosen)
+    own = TrainedText("", unread=Unread.PUBLISHED)
+    if not trained.imported:
+        fingerprint = trained.record.get("text", "")
+        own = text_of_run("", trained.config, fingerprint, trained.cache)
+    large = split is not None and own.unread is Unread.LARGE  # whose splits were compared as they were read
+    return identify(
+        texts,
+        trained.dataset if large else own.dataset,
+        split=split,
+        chosen=chosen_on_dev(trained.folder, trained.task.metrics[0], decides=bool(trained.decision)),
+        before=tuple(texts_before(trained.config, trained.cache)),
+        words=trained.task.predicts_words,
+        unread=None if large else own.unread,
+    )
 
 
 def evaluator_of_texts(trained: Trained, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:
