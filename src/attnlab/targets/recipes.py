@@ -56,3 +56,6 @@ RECIPES = {
 }
 """By adapter: the fewer weights are trained, the larger the rate and the more epochs. An adapter of a
 person's own is trained as lora is."""
+OF_SPANS = RECIPES | {"full": Recipe(learning_rate=2e-4, epochs=3, by_width=True)}
+"""The same for spans of a passage, by short trials with MiniLM, whose loss fell faster at a higher rate than
+for classes (docs/lab-notes.md)."""

@@ -28,6 +28,7 @@ from attnlab.metrics.metric import CLUSTER, Examples
 from attnlab.metrics.thresholds import curve
 from attnlab.runs.findings import Finding, Outcome
 from attnlab.runs.typed import Value
+from attnlab.targets.recipes import OF_SPANS
 from attnlab.targets.report import (
     WRONG,
     AnswersReport,
@@ -53,6 +54,7 @@ class SpanTarget(ClassNames, Target):
 
     name = "answer"
     columns = ("text", "pair", "answers")
+    recipes = OF_SPANS
 
     def __init__(self, *, fixed: bool = False):
         self.fixed = fixed
