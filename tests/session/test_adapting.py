@@ -21,6 +21,7 @@ from attnlab.session.adapting import adapting_config
 from attnlab.targets.recipes import RECIPES
 from attnlab.training.checkpoint import read_checkpoint
 from tests.session.adapted import RATE, KilledError, adapt, asked, weights
+from tests.session.commands import answer, command
 from tests.training.small_run import sentences, train
 
 SHORT = ["--set", RATE, "--set", "training.budget.epochs=3"]
@@ -220,3 +221,16 @@ def test_a_head_that_was_killed_goes_on_to_the_same_bits(home, tmp_path, uncheck
     resumed = train(wanted, tmp_path / "killed", resume=True)
     assert whole.state.step == resumed.state.step > 30
     assert all(torch.equal(weights(whole)[name], value) for name, value in weights(resumed).items())
+
+
+def test_doubtful_rows_are_named_by_inspect_and_before_training(home, tmp_path, unchecked):
+    lines = (home / "reviews.csv").read_text().splitlines()
+    (file := tmp_path / "reviews.csv").write_text("\n".join([*lines, lines[1]]) + "\n")
+    places = [f"{file} line 2", f"{file} line {len(lines) + 1}"]
+    columns = ("--text", "body", "--label", "who")
+    assert answer("data", "inspect", file, *columns)["quality"]["repeats"] == [places]
+    told = f"1 row repeats the text and label of an earlier row: {' and '.join(places)}."
+    assert told.replace(" ", "") in "".join(command("data", "inspect", file, *columns).output.split())
+    short = ("--set", "training.budget.steps=1", "--out", tmp_path / "run")
+    said = command("adapt", home / "bert", "--data", file, *columns, *short).output
+    assert f"Warning: {told}" in said and said.index(told) < said.index("Method:")

@@ -9,6 +9,7 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.comparability import Basis, comparability, unspelt
+from attnlab.evaluation.spread import Spread
 from attnlab.metrics.measures import measures
 from attnlab.runs.reason import Reason
 from attnlab.runs.result import RunResult
@@ -160,6 +161,19 @@ def test_an_unsound_arm_is_invalid_in_rows_and_verdict(tmp_path):
         "linear is invalid: it sees future tokens (checks dependency, honesty). "
         "Scored without them its loss is 6.395, worse than dot with 6.096."
     )
+
+
+def test_an_interval_that_a_second_computation_contradicts_is_invalid(tmp_path, monkeypatch):
+    given = study(tmp_path, metric="seconds")
+    runs = [run("dot", seed, 2.0) for seed in range(4)]
+    runs += [replace(r, arm="linear", metrics={"seconds": 0.9 + 0.01 * r.seed}) for r in runs]
+    assert comparisons(given, runs, tmp_path, measures())[0][0].verdict == "better"
+    plain = Spread.half_width
+    monkeypatch.setattr(Spread, "half_width", lambda spread, *about: 0.8 * plain(spread, *about))
+    (row,), _ = comparisons(given, runs, tmp_path, measures())
+    assert row.verdict == "invalid"
+    said = verdict_of(given, [], [row])
+    assert "invalid" in said and "computed a second time from the runs it is -0.085 (-0.1055" in said
 
 
 def test_an_arm_that_leaks_is_also_compared_by_the_loss_that_a_leak_cannot_lower(tmp_path):

@@ -30,6 +30,7 @@ CHECKS: Registry[Check] = Registry(
         "source_rows": "attnlab.checks.source_rows:SourceRows",
         "giveaway": "attnlab.checks.giveaway:Giveaway",
         "contamination": "attnlab.checks.contamination:Contamination",
+        "scored_rows": "attnlab.checks.scored_rows:ScoredRows",
         "query_duplicates": "attnlab.checks.query_duplicates:QueryDuplicates",
         "attention": "attnlab.checks.attention:Attention",
         "ranges": "attnlab.checks.ranges:Ranges",

@@ -15,6 +15,7 @@ import torch
 
 from attnlab.checks import CHECKS
 from attnlab.checks.step_replay import Replays
+from attnlab.checks.trained_text import TrainedText
 from attnlab.config.schema import Config
 from attnlab.data.dataset import Dataset
 from attnlab.data.workers import in_order
@@ -64,6 +65,10 @@ class Case:
     best: tuple[int, float] | None = None
     """The step that the run calls its best on dev, and its score there."""
     pretrained: bool = False
+    trained_before: Sequence[TrainedText] = ()
+    """What the start of the run was trained on, and what that began from."""
+    decides: bool = False
+    """Whether its predictions go by something that was chosen on dev, such as a threshold."""
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
     replays: Replays | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from attnlab.model.model import Model
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
+from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.tasks.task import Prepared
 from attnlab.training.loop import backward
 
@@ -33,6 +34,10 @@ EQUAL = 1e-6
 """Of a loss in float64, relative: what is above is no rounding."""
 ROUNDED = {"float32": 1e-4, "bfloat16": 0.1}
 """Nats by which nine targets in ten may differ from float64, by the declared precision."""
+
+
+PREDICTED = ("probabilities", "chances", "predicted_number", "margin", "char_start", "char_end")
+"""What is said of an example, which is compared like its loss."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class RecomputedLoss(Check):
         if not worst.size <= EQUAL and leaks(plain, sampled_texts(plain, FEW)):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "leaks")
         if not worst.size <= EQUAL:
-            values = worst.values | why(plain, truth, worst)
+            values = worst.values | ({} if worst.where in PREDICTED else why(plain, truth, worst))
             return self.finding(case.when, Outcome.FAIL, "misreported", worst.size, **values)
         precision = case.config.training.precision
         step = trained(case, exact, truth)
@@ -123,6 +128,8 @@ class Truth:
     of_text: dict[int, tuple[float, int]]
     """Nats and targets of each example."""
     texts: int
+    said: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """What is said of each example that is one row, by column."""
 
     @property
     def each(self) -> list[Tensor]:
@@ -146,12 +153,15 @@ def recomputed(evaluator: Evaluator) -> Truth:
     rows, model = evaluator.loader.rows, evaluator.model
     plan, batches, texts = evaluator.loader.plan(0), [], 0
     of_text: dict[int, tuple[float, int]] = {}
+    said: dict[int, Mapping[str, Any]] = {}
     for number in range(len(plan)):
         batch = evaluator.loader.load(plan, number)
         prepared = evaluator.prepare(batch, number)
         if prepared.of_examples:
-            nats = label_nats(evaluator, batch, prepared)
+            alone = read_alone(evaluator, batch, prepared)
+            nats = alone.nats
             examples, counts = rows.scalars("example")[batch.rows.numpy()], prepared.row_targets
+            said |= dict(zip(examples.tolist(), alone.said, strict=True))
             for example, loss, targets in zip(examples.tolist(), nats.tolist(), counts.tolist(), strict=True):
                 before = of_text.get(example, (0.0, 0))
                 of_text[example] = before[0] + loss, before[1] + targets
@@ -168,7 +178,8 @@ def recomputed(evaluator: Evaluator) -> Truth:
             of_text[example] = before[0] + float(losses.sum()), before[1] + len(losses)
             texts += 1
         batches.append((prepared, nats))
-    return Truth(batches, of_text, texts)
+    single = np.bincount(rows.scalars("example")) == 1
+    return Truth(batches, of_text, texts, {text: columns for text, columns in said.items() if single[text]})
 
 
 def evaluated(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
@@ -203,10 +214,21 @@ def by_text(evaluator: Evaluator, truth: Truth) -> Iterator[Gap]:
     for example, (nats, targets) in truth.of_text.items():
         yield Gap("text_nats", float(own.nats[example]), nats, example)
         yield Gap("text_targets", float(own.targets[example]), targets, example)
+    yield from prediction_gaps(losses, truth.said)
     read = replace(own, nats=np.nan_to_num(own.nats))  # of a few batches: other texts have no number
     yield Gap("texts", read.loss, truth.loss)
     if evaluator.task.predicts_words:
         yield Gap("texts_perplexity", log(losses.perplexity), truth.loss)
+
+
+def prediction_gaps(losses: DocumentLosses, said: Mapping[int, Mapping[str, Any]]) -> Iterator[Gap]:
+    """What is said of texts in their batches, where it differs most from what is said of each alone."""
+    for example, columns in said.items():
+        for name, alone in columns.items():
+            if name in losses.said:
+                own, other = np.atleast_1d(losses.said[name][example]), np.atleast_1d(alone)
+                at = int(np.abs(own - other).argmax())
+                yield Gap(name, float(own[at]), float(other[at]), example)
 
 
 def trained(case: Case, exact: Model, truth: Truth) -> Gap:
@@ -247,10 +269,12 @@ def confirm(evaluator: Evaluator, losses: DocumentLosses, reported: Mapping[str,
         means.append(Gap("reported_loss", reported["loss"], loss))
     exact = replace(evaluator, model=copy_of(evaluator.model).double().eval())
     texts = whole_texts(evaluator)
-    alone = [(n, float(nats_alone(exact.model, text).mean())) for n, text in texts]
+    read = [
+        Gap("alone", words.nats[n] / words.targets[n], float(nats_alone(exact.model, text).mean()), n)
+        for n, text in texts
+    ]
     if not evaluator.task.predicts_words:
-        alone = list(labels_alone(exact))
-    read = [Gap("alone", words.nats[n] / words.targets[n], nats, n) for n, nats in alone]
+        read = [gap for n, nats, said in labels_alone(exact) for gap in label_gaps(losses, n, nats, said)]
     # all but one: under argmax attention, rounding may choose another of two equal keys
     worst = max(
         [*means, *sorted(read, key=lambda gap: gap.size)[: max(len(read) - 1, 1)]], key=lambda g: g.size
@@ -261,6 +285,12 @@ def confirm(evaluator: Evaluator, losses: DocumentLosses, reported: Mapping[str,
     if leaks(evaluator, [text for _, text in texts]):
         return Finding(outcome=Outcome.NOT_APPLICABLE, kind="leaks", **about)
     return Finding(outcome=Outcome.FAIL, kind="misreported", values=worst.values, **about)
+
+
+def label_gaps(losses: DocumentLosses, n: int, nats: float, said: Mapping[str, Any]) -> Iterator[Gap]:
+    """The larger of what an example's loss and what its prediction differ by, from those of it alone."""
+    own = Gap("alone", losses.nats[n] / losses.targets[n], nats, n)
+    yield max([own, *prediction_gaps(losses, {n: said})], key=lambda gap: gap.size)
 
 
 def leaks(evaluator: Evaluator, texts: Sequence[Text]) -> bool:
@@ -283,21 +313,33 @@ def log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
 
 
+@dataclass(frozen=True)
+class ReadAlone:
+    """The loss of each row's label (B), and what is said of it by column."""
+
+    nats: Tensor
+    said: Sequence[Mapping[str, Any]]
+
+
 @torch.no_grad()
-def label_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
-    """(B) the loss of each row's label when the model reads that row and nothing else, written out."""
+def read_alone(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> ReadAlone:
+    """What the model makes of each row when it reads that row and nothing else, written out."""
     if prepared.second is not None:
-        return pair_nats(evaluator, batch, prepared)
-    model, target, nats = evaluator.model, evaluator.task.target, []
+        return ReadAlone(pair_nats(evaluator, batch, prepared), [{}] * len(batch.real))
+    model, task, nats, said = evaluator.model, evaluator.task, [], []
+    longest = task.longest_answer if isinstance(task, AnswerSpans) else 0
     for line, real in enumerate(batch.real):
         ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
         beside = {"types": prepared.types, "vectors": prepared.vectors}
         given = {name: column[line][real][None] for name, column in beside.items() if column is not None}
         scores = model(ids, tokens, **given)[0].double()
-        columns = {"words": prepared.words, "char_start": batch.char_start, "targets": prepared.targets}
+        columns = {"words": prepared.words, "char_start": batch.char_start, "char_end": batch.char_end}
+        columns |= {"targets": prepared.targets}
         row = {name: column[line] for name, column in columns.items() if column is not None}
-        nats.append(target.plain_loss(scores, row | {"real": real}))
-    return torch.stack(nats)
+        row |= {"real": real, "longest": longest}
+        nats.append(task.target.plain_loss(scores, row))
+        said.append(task.target.plain_prediction(scores, row, task.labels))
+    return ReadAlone(torch.stack(nats), said)
 
 
 def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
@@ -323,15 +365,16 @@ def alone(model: Model, ids: Tensor) -> Tensor:
     return vector.double()
 
 
-def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float]]:
-    """A few examples of the first and last batch, by number, each read alone; none of several rows. All of
-    the first batch where examples are compared with each other."""
+def labels_alone(evaluator: Evaluator) -> Iterator[tuple[int, float, Mapping[str, Any]]]:
+    """A few examples of the first and last batch, by number, each read alone: loss and prediction; none of
+    several rows. All of the first batch where examples are compared with each other."""
     loader, together = evaluator.loader, evaluator.task.target.compares_batch
     batches = [loader.load(loader.plan(0), 0)] if together else uneven(loader, LINES).batches
     example = loader.rows.scalars("example")
     single = np.bincount(example) == 1
     for number, batch in enumerate(batches):
         prepared = evaluator.prepare(batch, number)
-        nats = label_nats(evaluator, batch, prepared) / prepared.row_targets.clamp(min=1)
-        numbered = zip(example[batch.rows.numpy()].tolist(), nats.tolist(), strict=True)
-        yield from ((n, one) for n, one in numbered if single[n])
+        alone = read_alone(evaluator, batch, prepared)
+        nats = alone.nats / prepared.row_targets.clamp(min=1)
+        numbered = zip(example[batch.rows.numpy()].tolist(), nats.tolist(), alone.said, strict=True)
+        yield from (read for read in numbered if single[read[0]])

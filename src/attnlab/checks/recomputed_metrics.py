@@ -292,6 +292,20 @@ def confirm_metrics(
     return RecomputedMetrics().judge("evaluation", scored)
 
 
+def confirm_words(
+    losses: DocumentLosses,
+    reported: Mapping[str, float],
+    task: Task,
+    *,
+    intervals: Mapping[str, Interval | None],
+) -> Finding:
+    """Whether scores of texts that were read in windows are those of their nats, tokens and bytes."""
+    n = len(losses)
+    about: dict[str, Any] = {"reported": reported, "columns": losses.examples.columns, "task": task}
+    scored = ScoredRows(**about, numbers=np.arange(n), wanted=range(n), intervals=intervals)
+    return RecomputedMetrics().judge("evaluation", scored)
+
+
 def scored_in_training(
     evaluation: Evaluation,
     split: str,

@@ -110,7 +110,7 @@ def compare(
         for run, letter in zip(runs, ascii_uppercase, strict=False):
             out.say(f"{letter}: {run.folder}")
         names = [letter for letter, _ in zip(ascii_uppercase, runs, strict=False)]
-    out.show(measures_table(comparison.measures, runs, names))
+    out.show(measures_table(comparison.measures, comparison.runs, names))
     if "accuracy" in comparison.measures:
         out.show(Sentence("Below an accuracy: its 95% interval over other texts like these (Wilson)."))
     first, *others = comparison.runs
@@ -122,13 +122,16 @@ def compare(
     return None
 
 
-def measures_table(measures: Sequence[str], runs: Sequence[RunResult], names: Sequence[str]) -> Table:
+def measures_table(measures: Sequence[str], summaries: Sequence[RunSummary], names: Sequence[str]) -> Table:
     """A column a run, a row a measure."""
+    runs = [summary.result for summary in summaries]
     heads = [
         TableColumn((name, Below("✗ invalid") if run.sound is False else ""), right=True, alike=False)
         for name, run in zip(names, runs, strict=True)
     ]
     rows: list[tuple[Inline, ...]] = [("steps", *(run.steps for run in runs))]
+    if any(summary.scored_step != summary.result.steps for summary in summaries):
+        rows.append(("scored at step", *(summary.scored_step for summary in summaries)))
     rows += [(title_of(name), *(measure_number(name, run) for run in runs)) for name in measures]
     return Table(["measure", *heads], rows)
 

@@ -113,13 +113,13 @@ class Dataset:
     @functools.cached_property
     def labels(self) -> Labels:
         """What the labels of the training split come to."""
-        name = f"labels-{hashed(self.reader.identity, *self._limits)}"
+        name = f"labels-{hashed(self.reader.identity, *self.limits)}"
         return Labels.of(self.kept(name, lambda: asdict(self.reader.summary(self.examples("train")))))
 
     def refuse_unknown_labels(self) -> None:
         """Labels of any split that train does not have, or that cannot be read: before any work."""
         if not self.reader.form.of_words:
-            self.kept(f"labels-known-{hashed(self.reader.identity, *self._limits)}", self._known_labels)
+            self.kept(f"labels-known-{hashed(self.reader.identity, *self.limits)}", self._known_labels)
 
     def _known_labels(self) -> int:
         count = 0
@@ -159,7 +159,7 @@ class Dataset:
         return frozenset(drawn(classes, self.settings.train_rows, self.seed))
 
     @property
-    def _limits(self) -> tuple[int, ...]:
+    def limits(self) -> tuple[int, ...]:
         """What decides which training rows are left, where not all are."""
         rows = self.settings.train_rows
         return () if rows == "unlimited" else (rows, self.seed)
@@ -208,7 +208,7 @@ class Dataset:
         if split != "train":
             return hashed(*parts)
         tokens = [] if self.settings.tokens == "unlimited" else [self.settings.tokens]
-        rows = [{"train_rows": self._limits}] if self._limits else []
+        rows = [{"train_rows": self.limits}] if self.limits else []
         return hashed(*parts, *tokens, *rows)
 
     def kept(self, name: str, make: Callable[[], Any]) -> Any:

@@ -71,7 +71,7 @@ def score_nodes(result: EvaluationResult) -> Iterator[Node]:
         yield truncation_sentence(result.cuts)
     if result.recomputed is not None:
         yield recomputed_sentence(result.recomputed)
-    yield from (confirmed_sentence(one) for one in result.confirmations if one.outcome is Outcome.PASS)
+    yield from (confirmed_sentence(one) for one in result.confirmations if one.outcome not in BAD)
     if result.retrieval is not None:
         yield from retrieval_nodes(result.retrieval, result.name)
     if result.target is not None:

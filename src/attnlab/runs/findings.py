@@ -176,6 +176,13 @@ def collapse_sentence(findings: Sequence[Finding]) -> str:
     return wording.collapse_sentence(collapse.kind, collapse.found, collapse.fix, one_class=one_class)
 
 
+def not_compared_sentence(findings: Iterable[Finding]) -> str:
+    """Which rows of earlier training could not be compared with those of dev, and why; nothing where all
+    could."""
+    own = [finding for finding in findings if finding.check == "scored_rows" and finding.when == "after"]
+    return wording.not_compared_sentence(own[-1].values) if own else ""
+
+
 def mark(outcome: str) -> Inline:
     """The sign of an outcome, in its tone."""
     return toned(TONES.get(outcome, Tone.MUTED), MARKS[outcome])

@@ -32,6 +32,8 @@ class ReasonKind(StrEnum):
     SAME_DRAWS = "same_draws"
     SAME_LOSSES = "same_losses"
     MIXED_RUNS = "mixed_runs"  # runs of one arm, or of it and its baseline, that do not rest on the same
+    UNCONFIRMED_MEAN = "unconfirmed_mean"  # a second computation gives another interval
+    UNCONFIRMED_DIFFERENCE = "unconfirmed_difference"
     CHECKS = "checks"
     REFUSED = "refused"
     ERROR = "error"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -12,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnlab.checks.best_step import dev_values
 from attnlab.checks.recomputed_loss import confirm
-from attnlab.checks.recomputed_metrics import confirm_metrics
-from attnlab.checks.scored_rows import identify
+from attnlab.checks.recomputed_metrics import confirm_metrics, confirm_words
+from attnlab.checks.recomputed_text import confirm_history, confirm_text
+from attnlab.checks.scored_rows import chosen_on_dev, identify
 from attnlab.checks.source import source_of, source_of_corpus
 from attnlab.checks.threshold import Threshold
+from attnlab.checks.trained_text import TrainedText, Unread
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
@@ -25,7 +25,6 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Encoding
 from attnlab.data.encode.texts import ends
-from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
@@ -42,6 +41,7 @@ from attnlab.metrics.measures import measure_of
 from attnlab.runs.findings import Finding
 from attnlab.session.baselines import Wording, baselines_of, wording_of
 from attnlab.session.searching import compare_pairs
+from attnlab.session.trained_texts import text_of_run, texts_before
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
 from attnlab.targets.wording import LABELLED
 from attnlab.tasks.answer_spans import AnswerSpans
@@ -50,8 +50,6 @@ from attnlab.tasks.task import Task
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
 
-TABLE = "rates.json"
-"""What was tried, where several learning rates were."""
 DEFINITIONS = {
     "unknown_share": "share of the targets that are unknown words, predicted as such, not by their letters",
     "targets": "tokens that were predicted",
@@ -129,6 +127,7 @@ def evaluate_split(
                 split=split,
                 intervals=intervals,
             ),
+            *history_confirmed(trained, split, values, len(losses)),
             rows_scored(trained, dataset.examples(split), split),
         ),
     )
@@ -242,21 +241,48 @@ def evaluate_file(
     )
     if not losses.targets.any():
         raise ConfigError(f"{file} has no text to score.")
-    of_rows = (rows_scored(trained, examples),)
-    return EvaluationResult(name=str(file), scores=scores_of(losses), confirmations=of_rows)
+    scores = scores_of(losses)
+    values, intervals = values_and_intervals(scores)
+    return EvaluationResult(
+        name=str(file),
+        scores=scores,
+        recomputed=confirm_text(trained.model, rows, nats, values, context=trained.config.longest_text),
+        confirmations=(
+            confirm_words(losses, values, trained.task, intervals=intervals),
+            rows_scored(trained, examples),
+        ),
+    )
+
+
+def history_confirmed(
+    trained: Trained, split: str, values: Mapping[str, float], n: int
+) -> tuple[Finding, ...]:
+    """Whether dev's numbers are those of the run's history at this step, where it scored the same rows."""
+    settings, dev = trained.config.training, (trained.record.get("data") or {}).get("dev")
+    same = split == "dev" and settings.evaluate_batches == "all" and dev == trained.dataset.fingerprint("dev")
+    if not same:
+        return ()
+    precision = settings.precision
+    finding = confirm_history(trained.folder, trained.step, values, n=n, precision=precision)
+    return () if finding is None else (finding,)
 
 
 def rows_scored(trained: Trained, texts: Iterable[Example], split: str | None = None) -> Finding:
     """Whether the rows that are scored were trained on, or chose something; of a split, or of a file."""
-    dataset: Dataset | None = None
+    own = TrainedText("", unread=Unread.PUBLISHED)
     if not trained.imported:
-        with suppress(DataError, OSError):  # a corpus that is not there any more
-            same = trained.dataset.text_fingerprint == trained.record.get("text")
-            dataset = trained.dataset if same else None
-    chosen = ["step"] * (len(dev_values(trained.folder, trained.task.metrics[0])) > 1)
-    chosen += ["threshold"] * bool(trained.decision)
-    chosen += ["rate"] * any((folder / TABLE).is_file() for folder in (trained.folder, trained.folder.parent))
-    return identify(texts, dataset, split=split, chosen=chosen)
+        fingerprint = trained.record.get("text", "")
+        own = text_of_run("", trained.config, fingerprint, trained.cache)
+    large = split is not None and own.unread is Unread.LARGE  # whose splits were compared as they were read
+    return identify(
+        texts,
+        trained.dataset if large else own.dataset,
+        split=split,
+        chosen=chosen_on_dev(trained.folder, trained.task.metrics[0], decides=bool(trained.decision)),
+        before=tuple(texts_before(trained.config, trained.cache)),
+        words=trained.task.predicts_words,
+        unread=None if large else own.unread,
+    )
 
 
 def evaluator_of_texts(trained: Trained, texts: Sequence[Example]) -> tuple[Evaluator, Encoding]:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict
 
+from attnlab.checks.scored_rows import RATES
 from attnlab.config.files import identity
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError
@@ -27,7 +28,6 @@ from attnlab.training.failure import DivergedError
 USUAL = "usual"
 FACTORS = (0.1, 0.3, 1.0, 3.0)
 """Of a config's own rate, the rates that are tried where none are named."""
-TABLE = "rates.json"
 
 TrainOne = Callable[[Config, Path, bool], Run]
 """Trains a config in a folder, or resumes it."""
@@ -116,6 +116,9 @@ class RatesTried:
         best = self.best
         head = f"Learning rates, each by its best dev {self.metric.replace('_', ' ')} (95% interval over "
         lines = [f"{head}n = {best.n:,} texts):", *(trial.line(best=trial is best) for trial in self.tried)]
+        lines.append(
+            "The rate was chosen by these rows of dev: its score there is a little too good; judge on others."
+        )
         lines.append(f"The runs of the other rates are in {self.folder}.")
         if at_the_edge(best.rate, [trial.rate for trial in self.tried]):
             lines.append(f"The best rate, {best.rate:g}, is at the edge: a better one may lie beyond.")
@@ -143,13 +146,13 @@ def try_rates(
         if signal:
             return RatesTried(metric, tuple(tried.values()), place, signal)
         tried[rate] = result
-        _keep(config, tried, place / TABLE)
+        _keep(config, tried, place / RATES)
     outcome = RatesTried(metric, tuple(tried[rate] for rate in rates), place)
     if outcome.best.value is None:
         raise RunError(f"Training failed at every learning rate: {outcome.best.failed} Try lower ones.")
     if not (out / RECORD).is_file():
         os.replace(place / f"rate-{outcome.best.rate:g}", out)  # whole, or not at all
-    replace_json(out / TABLE, outcome.as_json())
+    replace_json(out / RATES, outcome.as_json())
     return outcome
 
 
@@ -192,12 +195,12 @@ def _held(
         for taken in (place, out / RECORD):
             if taken.exists():
                 raise ConfigError(f"{taken} already exists; resume it with --resume, or give another --out.")
-    if not (place / TABLE).is_file():
+    if not (place / RATES).is_file():
         return {}
-    table = read_object(place / TABLE, RatesRecord)
+    table = read_object(place / RATES, RatesRecord)
     if table["config"] != identity(config):
         raise ConfigError(f"{place} holds rates that were tried for another config; give another --out.")
-    with reading(place / TABLE):
+    with reading(place / RATES):
         tried = [TriedRate(**rate | {"interval": _pair(rate["interval"])}) for rate in table["tried"]]
     return {rate.rate: rate for rate in tried if rate.rate in rates}
 

@@ -39,7 +39,8 @@ def train_displayed(
     display: Display, session: Session, folder: Path, *, resume: bool = False, allow: Collection[str] = ()
 ) -> Run:
     """Train as `train` does, and show it."""
-    shown = RunDisplay(display, session.config.training.device, resume=resume)
+    metric, device = session.draft_task.metrics[0], session.config.training.device
+    shown = RunDisplay(display, device, metric=metric, resume=resume)
     return train(session, folder, resume=resume, listeners=[shown], allow=allow)
 
 
@@ -64,10 +65,10 @@ def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 
 
 
 class RunDisplay:
-    """A listener that shows a run's events."""
+    """A listener that shows a run's events. `metric` decides which checkpoint is kept."""
 
-    def __init__(self, display: Display, device: str, *, resume: bool):
-        self.display, self.device, self.resume = display, device, resume
+    def __init__(self, display: Display, device: str, *, metric: str, resume: bool):
+        self.display, self.device, self.metric, self.resume = display, device, metric, resume
         self.peak = self.seconds = self.tokens = self.flops = 0.0
 
     def __call__(self, event: Event) -> None:
@@ -78,12 +79,7 @@ class RunDisplay:
         elif isinstance(event, Stepped):
             self.step(event)
         elif isinstance(event, Evaluated):
-            scores = ", ".join(
-                f"{name} {score:,}" if isinstance(score, int) else f"{name} {score:,.4g}"
-                for name, score in event.scores.items()
-            )
-            best = " (best)" if event.best else ""
-            self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{best}, {scores}")
+            self.display.say(evaluated_line(event, self.metric))
         elif isinstance(event, Checked):
             self.display.say(checks_line(event.outcomes, event.seconds))
         elif isinstance(event, Warned):
@@ -115,6 +111,21 @@ class RunDisplay:
         share = f" ({self.flops / self.seconds / self.peak:.0%} of peak)" if self.peak else ""
         status = f"step {event.step:,}, loss {event.loss:.3f}, {rate:,.0f} tokens/s{share}"
         self.display.update(status if self.peak else f"{status}, {event.progress:.0%} done", event.progress)
+
+
+def evaluated_line(event: Evaluated, metric: str) -> str:
+    """One line on a pass over dev; behind the score that decides, whether its checkpoint is kept."""
+    mark = " (best)" if event.best else " (as good as the best)" if event.kept else ""
+
+    def measure(name: str, number: str) -> str:
+        return f"{name} {number}{mark}" if name == metric else f"{name} {number}"
+
+    numbers = {
+        name: f"{score:,}" if isinstance(score, int) else f"{score:,.4g}"
+        for name, score in event.scores.items()
+    }
+    loss = measure("loss", f"{event.loss:.4f}")
+    return f"step {event.step:,}: dev " + ", ".join([loss, *map(measure, numbers, numbers.values())])
 
 
 def checks_line(outcomes: Mapping[str, str], seconds: float) -> Inline:

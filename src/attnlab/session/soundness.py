@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.checks import CHECKS
-from attnlab.checks.check import Case, run_checks
+from attnlab.checks.check import LONG, Case, run_checks
 from attnlab.checks.step_replay import StepReplay
 from attnlab.config.files import to_json
 from attnlab.config.schema import SCRATCH, declares_dropout
@@ -21,6 +21,7 @@ from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Step
 from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
 from attnlab.session.session import Session
+from attnlab.session.trained_texts import texts_before
 from attnlab.targets.classes import as_read
 from attnlab.targets.relabelling import Predictions
 from attnlab.training.loop import Loop
@@ -69,6 +70,7 @@ def case_of(session: Session, when: When, *, scored: ScoredExamples = UNSCORED, 
         dataset=session.dataset,
         initial=session.initial,
         pretrained=session.config.start != SCRATCH,
+        trained_before=tuple(texts_before(session.config, session.cache)) if when in LONG else (),
         **facts,
     )
 
@@ -166,6 +168,7 @@ class Watch:
             scored = ScoredExamples.of(session, best)
             facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
             state = self.loop.state
+            facts["decides"] = bool(state.settled)
             facts["best"] = None if state.best_score is None else (state.best_step, state.best_score)
             self.report(event.step, self.soundness.examine("after", **facts), began)
 

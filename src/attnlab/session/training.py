@@ -18,7 +18,7 @@ from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, no
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
-from attnlab.runs.findings import collapse_sentence, failures
+from attnlab.runs.findings import collapse_sentence, failures, not_compared_sentence
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.runs.record import Fingerprints
@@ -52,6 +52,7 @@ class Run:
     unsound: tuple[str, ...] = ()  # the checks that failed, at whatever step
     failures: tuple[str, ...] = ()  # the same in words, with the step
     collapsed: str = ""  # one sentence, where its best predictions came to the majority share
+    not_compared: str = ""  # which rows could not be compared with those that were trained on, and why
 
     @property
     def model(self) -> Model:
@@ -120,7 +121,14 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(processor={name: took[name] + earlier.get(name, 0.0) for name in took})
     state = loop.state
     metric = session.task.metrics[0]
-    best = {"step": state.best_step, "metric": metric, "value": state.best_score}
+    best = {
+        "step": state.best_step,
+        "metric": metric,
+        "value": state.best_score,
+        "top_step": state.top_step,
+        "top_value": state.top_score,
+        "top_error": state.top_error,
+    }
     status = "interrupted" if reason == "interrupted" else "finished"
     unsound = soundness.unsound
     folder.note(status=status, reason=reason, step=state.step, best=best, error="")
@@ -130,7 +138,15 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(sound=not unsound, unsound=unsound, failures=sentences, trace=state.trace.record)
     collapsed = collapse_sentence([finding for finding in soundness.findings if finding.when == "after"])
     return Run(
-        folder.path, reason, state, session, interrupt.signal, tuple(unsound), tuple(sentences), collapsed
+        folder.path,
+        reason,
+        state,
+        session,
+        interrupt.signal,
+        tuple(unsound),
+        tuple(sentences),
+        collapsed,
+        not_compared_sentence(soundness.findings),
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from attnlab.checks.plain_differences import unconfirmed_difference
 from attnlab.evaluation.comparability import SURVIVES, Basis, comparability
 from attnlab.evaluation.comparison import Comparison
 from attnlab.evaluation.paired_results import SeedResult
@@ -21,7 +22,7 @@ from attnlab.studies.equality import as_busy, changed_settings, inequalities, wa
 from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences, unasked_draws
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
-from attnlab.studies.run_measures import read_documents
+from attnlab.studies.run_measures import label_names, read_documents
 from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
@@ -112,8 +113,19 @@ def comparisons_by(
     compared = []
     for baseline in (name for name in study.baselines if name in results):
         beside = {arm: runs for arm, runs in results.items() if study.baseline_of(arm) == baseline}
-        compared += differences(beside, baseline, **settings)
+        names = label_names(facts.folder / paired[baseline][0].folder)
+        compared += [confirmed(c, results, names) for c in differences(beside, baseline, **settings)]
     return [beside_the_change(facts, comparison, paired) for comparison in corrected(compared)]
+
+
+def confirmed(
+    comparison: Comparison, results: Mapping[str, Sequence[SeedResult]], names: Sequence[str]
+) -> Comparison:
+    """A comparison with a doubt where a second computation does not come to its interval; `names` are those
+    of the classes or tags."""
+    sides = results[comparison.arm], results[comparison.baseline]
+    doubt = unconfirmed_difference(comparison, *sides, names=names)
+    return comparison if doubt is None else replace(comparison, doubts=(*comparison.doubts, doubt))
 
 
 def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]]) -> list[Reason]:
@@ -187,6 +199,7 @@ def doubtful_arms(
         notes += unasked_draws(arm, done, config)
         idle[arm] = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]
         notes += own_notes
+        notes += [*dict.fromkeys(rows for run in done if (rows := Note.of_rows(arm, run)))][:1]
     notes += load_notes(study, runs)
     notes += [Note(NoteKind.MIXED_RUNS)] if any(mixed.values()) else []
     notes += [Note(NoteKind.IDLE_SEEDS)] if any(idle.values()) else []

@@ -12,7 +12,7 @@ from typing import Any, Required, TypedDict
 import attnlab.studies.wording as wording
 from attnlab.evaluation.comparison import Comparison, nan_of
 from attnlab.metrics.metric import Estimate
-from attnlab.runs.findings import COLLAPSES, Outcome
+from attnlab.runs.findings import BAD, COLLAPSES, Outcome
 from attnlab.runs.reason import Reason, reasons_phrase
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import Histogram
@@ -50,6 +50,8 @@ class NoteKind(StrEnum):
     UNSOUND_RUN = "unsound_run"
     UNFINISHED_RUN = "unfinished_run"
     PART_OF_DEV = "part_of_dev"
+    KNOWN_ROWS = "known_rows"  # of single runs and of arms
+    UNREAD_ROWS = "unread_rows"
     OTHER_SEEDS = "other_seeds"
     SINGLE_RUNS = "single_runs"
     RUNS_FAILED = "runs_failed"  # why a study's results are not what was asked for
@@ -68,6 +70,17 @@ class NoteKind(StrEnum):
 class Note:
     kind: NoteKind
     values: Mapping[str, Value] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of_rows(cls, name: str, run: RunResult) -> Note | None:
+        """That rows of dev were trained on before, or could not be compared, under the name of a run or arm;
+        None where neither is so."""
+        own = [finding for finding in run.checks if finding.check == "scored_rows"]
+        bad = next((finding for finding in own if finding.outcome in BAD), None)
+        if bad is not None:
+            return cls(NoteKind.KNOWN_ROWS, {"name": name, "kind": bad.kind, "rows": dict(bad.values)})
+        unread = next((u for finding in own if (u := finding.values.get("unread"))), None)
+        return None if unread is None else cls(NoteKind.UNREAD_ROWS, {"name": name, "unread": unread})
 
     @classmethod
     def of_text(cls, text: str) -> Note:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+from attnlab.checks.plain_differences import unconfirmed_mean
 from attnlab.checks.plain_metrics import PLAIN, Said
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
@@ -30,7 +31,7 @@ from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of, with_summary
 from attnlab.studies.first_runs import start_records
-from attnlab.studies.judgement import DOCUMENTS, comparisons, doubtful_arms, estimate, unsound_of
+from attnlab.studies.judgement import DOCUMENTS, comparisons, doubtful_arms, estimate, limits_of, unsound_of
 from attnlab.studies.matching import parameters
 from attnlab.studies.outcome import (
     OF_MAJORITY,
@@ -47,7 +48,7 @@ from attnlab.studies.outcome import (
     learned_nothing,
 )
 from attnlab.studies.resolved import Resolved
-from attnlab.studies.run_measures import read_documents
+from attnlab.studies.run_measures import label_names, read_documents
 from attnlab.studies.spec import Study
 from attnlab.studies.wording import RESTORE
 
@@ -181,14 +182,6 @@ def refuse_disagreement(run: RunResult, file: Path) -> None:
             )
 
 
-def label_names(run: Path) -> Sequence[str]:
-    """The names of a run's classes or tags."""
-    if not (run / RECORD).is_file():
-        return ()
-    names: Sequence[str] = (read_record(run).get("labels") or {}).get("names", ())
-    return names
-
-
 def without_texts(runs: Sequence[RunResult], folder: Path) -> list[RunResult]:
     """The runs, those left out that lack the losses of texts which others have."""
     lacking = [run.trained and not (folder / run.folder / DOCUMENTS).is_file() for run in runs]
@@ -228,9 +221,15 @@ def arm_of(
     config, done = resolved.configs[arm], [run for run in runs if run.trained]
     names = dict.fromkeys(name for run in done for name in run.metrics)
     values = {name: [run.metrics[name] for run in done if name in run.metrics] for name in names}
+    scores = {name: estimate(column, of=name) for name, column in values.items()}
+    doubts = [
+        unconfirmed_mean(values[name], score, measure=name, arm=arm, limits=limits_of(name))
+        for name, score in scores.items()
+    ]
+    against = [*idle, *filter(None, doubts)]
     state, reasons = state_of(runs)
-    if idle and state is ArmState.FINISHED:
-        state, reasons = ArmState.INVALID, tuple(idle)
+    if against and state is ArmState.FINISHED:
+        state, reasons = ArmState.INVALID, tuple(against)
     # before its first run was built, nobody knows how many tokens its tokenizer has
     drafted = parameters(draft_settings(config)) if done else None
     return ArmOutcome(
@@ -247,7 +246,7 @@ def arm_of(
         state=state,
         reasons=reasons,
         unsound=tuple(unsound_of(done)),
-        scores={name: estimate(column, of=name) for name, column in values.items()},
+        scores=scores,
         tried=tried,
     )
 

@@ -32,6 +32,7 @@ from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.faults import reading
 from attnlab.runs.findings import Finding, Outcome, add_findings
+from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
 from attnlab.session.evaluating import evaluate_probes
 from attnlab.session.trained import Trained
@@ -138,6 +139,14 @@ def read_documents(file: Path) -> DocumentLosses | None:
             said=by_text,
             texts=read_texts(file.parent),
         )
+
+
+def label_names(run: Path) -> Sequence[str]:
+    """The names of a run's classes or tags."""
+    if not (run / RECORD).is_file():
+        return ()
+    names: Sequence[str] = (read_record(run).get("labels") or {}).get("names", ())
+    return names
 
 
 def _columns_in(file: Path) -> Columns:

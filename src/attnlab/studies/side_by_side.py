@@ -124,6 +124,8 @@ def remarks(runs: Sequence[RunSummary]) -> Iterator[Note]:
             yield Note(NoteKind.UNFINISHED_RUN, values | {"step": result.steps})
         if not run.whole:
             yield Note(NoteKind.PART_OF_DEV, {"folder": result.folder})
+        if (rows := Note.of_rows(result.folder, result)) is not None:
+            yield rows
     seeds = dict.fromkeys(str(run.result.seed) for run in runs)
     if len(seeds) > 1:
         yield Note(NoteKind.OTHER_SEEDS, {"seeds": list(seeds)})

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from attnlab.checks.wording.of_rows import known_rows, not_compared
 from attnlab.config.wording import count_of, in_words, listing
 from attnlab.documents.nodes import Number
 from attnlab.documents.numbers import decimals, interval_text, value_text
@@ -73,6 +74,8 @@ def _reason(kind: str, values: Values) -> str:
         return f"failed the check {' and '.join(values['failures'])}"
     if kind == "mixed_runs":
         return mixed_phrase(values)
+    if kind in UNCONFIRMED:
+        return unconfirmed_phrase(kind, values)
     if kind == "without_result":
         each = [
             f"seed {run['seed']}: {reason_phrase(run['why']['kind'], run['why']['values'])}"
@@ -97,6 +100,24 @@ def mixed_phrase(values: Values) -> str:
     used = "used" if what is None else "were trained and judged with"
     thing = f"versions of {values['what']}" if what is None else what
     return f"runs {used} different {thing}: {'; '.join(groups)}"
+
+
+UNCONFIRMED = {
+    "unconfirmed_mean": "the mean {metric} of {arm} over its seeds",
+    "unconfirmed_difference": "the difference in {metric} between {arm} and {baseline}",
+}
+
+
+def unconfirmed_phrase(kind: str, values: Values) -> str:
+    """What was reported, and what a second computation comes to."""
+    sides = []
+    for value, low, high in (values["claimed"], values["expected"]):
+        ends = "" if low is None or math.isnan(low) else f" ({low:.4g} to {high:.4g})"
+        sides.append(f"{value:.4g}{ends}")
+    return (
+        f"{UNCONFIRMED[kind].format_map(values)} is reported as {sides[0]}, and computed a second time from "
+        f"the runs it is {sides[1]}"
+    )
 
 
 def reasons_phrase(reasons: Sequence[tuple[str, Values]]) -> str:
@@ -174,6 +195,10 @@ def _note(kind: str, values: Values) -> str:
     if kind == "unsound_run":
         checks = " and ".join(values["failures"])
         return f"{values['folder']} is invalid (it failed the check {checks}): do not trust its numbers."
+    if kind == "known_rows":
+        return f"{values['name']}: {known_rows(values['kind'], values['rows'])}"
+    if kind == "unread_rows":
+        return f"{values['name']}: {not_compared(values)}."
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor
 from attnlab.config.values import without_middle
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent
+from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent, twice_written
 from attnlab.metrics.classes import BINS, ClassScores, confidence_bins, predicted
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
@@ -74,6 +75,10 @@ class ClassTarget(NamedTarget):
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
         return scores.logsumexp(-1) - scores[row["targets"]]
 
+    def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
+        powers = [math.exp(score - float(scores.max())) for score in scores.tolist()]
+        return {"probabilities": [power / math.fsum(powers) for power in powers]}
+
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return entropy(given, targets.tolist())
 
@@ -125,6 +130,9 @@ class SetTarget(NamedTarget):
 
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
         return (torch.log1p(scores.exp()) - scores * row["targets"]).sum()
+
+    def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
+        return {"chances": [1 / (1 + math.exp(-score)) for score in scores.tolist()]}
 
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return sum(entropy(given, column.tolist()) for column in targets.T)
@@ -225,15 +233,6 @@ def refuse_unmeant(labels: Labels) -> None:
             "under two names would be two. Write them alike; if they are all classes, list them: "
             f"data.corpus.labels = [{', '.join(map(repr, labels.names[:3]))}, …]."
         )
-
-
-def twice_written(names: Iterable[str]) -> tuple[str, ...]:
-    """Two names of one number, such as 1 and 1.0; nothing where there are none."""
-    seen: dict[float, str] = {}
-    for name in names:
-        if is_number(name) and seen.setdefault(float(name), name) != name:
-            return seen[float(name)], name
-    return ()
 
 
 def listed(names: list[str], most: int = 3) -> str:

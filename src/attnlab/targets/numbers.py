@@ -45,6 +45,10 @@ class NumberTarget(Target):
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
         return (scores[0] - row["targets"]) ** 2
 
+    def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
+        """The score in the unit of the labels."""
+        return {"predicted_number": float(scores[0]) * labels.deviation + labels.mean}
+
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         """The variance of the numbers of rows of which the same is given."""
         groups: dict[Hashable, list[float]] = {}

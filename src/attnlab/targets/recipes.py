@@ -8,8 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a method is trained where nobody says otherwise. `patience` counts epochs without a better dev
-    score; `warmup` is a share of the steps."""
+    """How a method is trained where nobody says otherwise. `patience` counts epochs that are not
+    kept; `warmup` is a share of the steps."""
 
     learning_rate: float
     epochs: float

@@ -91,6 +91,19 @@ class SpanTarget(ClassNames, Target):
             torch.zeros((), dtype=scores.dtype),
         )
 
+    def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
+        """The best span by every start and end of the passage, of equal ones the shortest and first, and its
+        margin over the first token, which is no answer."""
+        real, (start, end) = row["real"], scores.T.tolist()
+        first, last = (row[name][real].tolist() for name in ("char_start", "char_end"))
+        readable = [n for n, (a, b) in enumerate(zip(first, last, strict=True)) if 0 <= a < b]
+        spans = [(a, b) for a in readable for b in readable if a <= b < a + row["longest"]]
+        if not spans:
+            return {}
+        best = max(spans, key=lambda span: (start[span[0]] + end[span[1]], span[0] - span[1], -span[0]))
+        margin = start[best[0]] + end[best[1]] - start[0] - end[0]
+        return {"margin": margin, "char_start": first[best[0]], "char_end": last[best[1]]}
+
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return sum(entropy(given, column.tolist()) for column in targets.T)
 

@@ -51,6 +51,11 @@ class Target(LabelForm):
         see attnlab.evaluation.texts."""
         raise NotImplementedError
 
+    def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
+        """What is said of one row that was read alone, by column, written out; nothing where there is no
+        second way to it."""
+        return {}
+
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         """The loss that is left when what is given of each row is known, where targets are of rows."""
         raise NotImplementedError

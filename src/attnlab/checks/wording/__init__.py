@@ -11,7 +11,7 @@ from typing import Any
 
 from attnlab.checks.wording.of_data import OF_DATA
 from attnlab.checks.wording.of_models import OF_MODELS
-from attnlab.checks.wording.of_rows import OF_ROWS
+from attnlab.checks.wording.of_rows import OF_ROWS, not_compared
 from attnlab.checks.wording.of_scores import CURE, OF_SCORES, SCORED_AS
 from attnlab.checks.wording.template import Sentences, Template
 from attnlab.config.wording import count_of, in_words, listing, with_true_minus
@@ -97,6 +97,12 @@ def collapse_sentence(kind: str, found: str, fix: str, *, one_class: bool) -> st
         return f"{SCORED_AS[kind]}: {found}. {fix}"
     collapsed = "The model has collapsed to one class. " if one_class else ""
     return f"{collapsed}{SCORED_AS[kind]}: {found}. {CURE}"
+
+
+def not_compared_sentence(values: Mapping[str, Any]) -> str:
+    """Which rows could not be compared, and why; nothing where all could."""
+    phrase = not_compared(values) if values.get("unread") else ""
+    return f"{phrase[:1].upper()}{phrase[1:]}." if phrase else ""
 
 
 def finding_sentence(check: str, words: Sentences, *, failed: bool) -> str:

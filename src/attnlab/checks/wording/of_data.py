@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import attnlab.studies.wording as study_wording
 from attnlab.checks.wording.template import Sentences, Template, Values
-from attnlab.studies.wording import phrase_of
 
 SHIFTED: Mapping[int, str] = {
     0: "the input itself",
@@ -174,7 +174,7 @@ def same_text(values: Values) -> Sentences:
 def sides(values: Values) -> Sentences:
     return Sentences(
         f"another {values['aspect']}: {' | '.join(', '.join(side) for side in values['sides'])}",
-        f"They are not directly comparable: {phrase_of(values['reason'])}.",
+        f"They are not directly comparable: {study_wording.phrase_of(values['reason'])}.",
         COMPARE_ALIKE,
     )
 

@@ -55,9 +55,37 @@ def chosen_phrase(values: Values) -> str:
     return " and ".join(CHOSEN[what] for what in values["chosen"])
 
 
+UNREAD = {
+    "published": "what {whose} was trained on is not known here",
+    "gone": "the text that {whose} was trained on cannot be read any more",
+    "changed": "the text that {whose} was trained on has changed since",
+    "large": "the text that {whose} was trained on is too large to be compared (limit 32 MB)",
+}
+
+
+def not_compared(values: Values) -> str:
+    """Which rows could not be compared, and why; nothing where all could."""
+    reasons = [
+        UNREAD[one["why"]].format(whose=f"the start {one['name']}" if one["name"] else "the model")
+        for one in values["unread"]
+    ]
+    return f"rows were not compared: {'; '.join(reasons)}" if reasons else ""
+
+
+def with_unread(found: str) -> Template:
+    """These words, and what could not be compared."""
+
+    def words(values: Values) -> Sentences:
+        rest = not_compared(values)
+        return Sentences(found.format(**values) + (f"; {rest}" if rest else ""))
+
+    return words
+
+
 def scored_dev(values: Values) -> Sentences:
-    by = chosen_phrase(values)
-    return Sentences(f"rows of dev, by which {by} was chosen: a little too good" if by else "rows of dev")
+    by, rest = chosen_phrase(values), not_compared(values)
+    found = f"rows of dev, by which {by} was chosen: a little too good" if by else "rows of dev"
+    return Sentences(f"{found}; {rest}" if rest else found)
 
 
 def chosen_on(values: Values) -> Sentences:
@@ -72,16 +100,18 @@ def chosen_on(values: Values) -> Sentences:
 OF_ROWS: Mapping[tuple[str, str], Template] = {
     ("best_step", "no_history"): Sentences("no evaluation stands in the history"),
     ("best_step", "best"): Sentences(
-        "step {step:,} has the best dev {metric} of {evaluations} evaluations, {value:.4g}"
+        "step {step:,} is kept of {evaluations} evaluations, by dev {metric}: {value:.4g}"
     ),
     ("best_step", "not_best"): Sentences(
-        "step {own_step:,} is called the best, with a {metric} of {own_value:.4g}; in the history it is step "
+        "step {own_step:,} is called the best, with a {metric} of {own_value:.4g}; by the history it is step "
         "{step:,} with {value:.4g}",
-        "The checkpoint that is opened is not the best on dev.",
+        "The checkpoint that is opened is not the one that dev chooses.",
         "Open the checkpoint of that step by its folder, if it was kept; look at what chose it.",
     ),
-    ("scored_rows", "unknown_rows"): Sentences("the rows that the run was trained on are not at hand"),
-    ("scored_rows", "apart"): Sentences(
+    ("scored_rows", "no_dev"): Sentences("there is no dev split"),
+    ("scored_rows", "scratch"): Sentences("the run begins from random weights; see `contamination`"),
+    ("scored_rows", "unknown_rows"): lambda values: Sentences(not_compared(values)),
+    ("scored_rows", "apart"): with_unread(
         "of {n:,} scored rows {train:.0%} are rows of train, {dev:.0%} rows of dev"
     ),
     ("scored_rows", "dev_by_name"): scored_dev,
@@ -90,6 +120,17 @@ OF_ROWS: Mapping[tuple[str, str], Template] = {
         "{train:.0%} of the {n:,} scored rows are rows that the model was trained on",
         "Their scores say what was learned by heart, not how it does on others.",
         "Score rows that are not in the training file.",
+    ),
+    ("scored_rows", "trained_before"): Sentences(
+        "{start_share:.0%} of the {n:,} scored rows are rows that {start} was trained on, from which the run "
+        "begins",
+        "Their scores say what was learned by heart, not how it does on others.",
+        "Split the rows as that run did (data.split_seed), or score rows that it did not have.",
+    ),
+    ("scored_rows", "read_before"): Sentences(
+        "{start_share:.0%} of the {n:,} scored rows are text that {start} was trained on, without labels",
+        "On texts that the model has never read it may do a little worse.",
+        "Score texts that were not in the start's training text.",
     ),
     ("scored_rows", "chosen_on"): chosen_on,
     ("source_rows", "not_files"): Sentences(
@@ -130,6 +171,14 @@ OF_ROWS: Mapping[tuple[str, str], Template] = {
     ("giveaway", "word"): giving_away,
     ("recomputed_metrics", "not_scored"): Sentences("nothing was scored"),
     ("recomputed_metrics", "agree"): agree,
+    ("recomputed_metrics", "as_in_history"): Sentences(
+        "{metrics} numbers are those that the run wrote down at step {step:,}"
+    ),
+    ("recomputed_metrics", "not_as_in_history"): Sentences(
+        "{metric} is {reported:.4g} now, and the run wrote down {written:.4g} at step {step:,}",
+        "The checkpoint, the data or the way of scoring is not that of the run.",
+        "Compare the versions in run.json; evaluate another checkpoint of the run by its folder.",
+    ),
     ("recomputed_metrics", "unread"): Sentences(
         "{rows:,} of {n:,} rows have no number",
         "Rows that were not read cannot count: no metric over them is one.",
@@ -176,3 +225,10 @@ OF_ROWS: Mapping[tuple[str, str], Template] = {
     ),
     ("recomputed_metrics", "interval"): wrong_interval,
 }
+
+
+def known_rows(kind: str, values: Values) -> str:
+    """What was found of scored rows that were trained on or chosen by, with what it means."""
+    template = OF_ROWS["scored_rows", kind]
+    words = template.filled(values) if isinstance(template, Sentences) else template(values)
+    return f"{words.found}. {words.meaning}"

@@ -111,6 +111,13 @@ REPORTED: Mapping[str, str] = {
     "reported_perplexity": "the logarithm of the reported perplexity",
     "reported_loss": "the reported loss",
     "alone": "nats per target of text {text}",
+    "token_alone": "the nats of token {text}, after what stands before it alone,",
+    "probabilities": "the probability of a class of text {text}",
+    "chances": "the probability of a label of text {text}",
+    "predicted_number": "the number predicted for text {text}",
+    "margin": "the margin of the answer to question {text} over none",
+    "char_start": "the first character of the answer to question {text}",
+    "char_end": "the end of the answer to question {text}",
 }
 """The number that is reported, by the way that it was reported."""
 SUM_ONCE = "Sum nats and targets over all batches, and divide once."
@@ -192,10 +199,20 @@ def dishonest(values: Values) -> Sentences:
     )
 
 
+OTHER_PREDICTIONS = ("probabilities", "chances", "predicted_number", "margin", "char_start", "char_end")
+OTHER_PREDICTION = (
+    "What is predicted for a text in its batch is not what the model says of that text alone.",
+    "Look at what padding and the other rows of a batch change, and at the unit or order in which scores are "
+    "read.",
+)
+
+
 def misreported(values: Values) -> Sentences:
     where = REPORTED[values["where"]].format_map(values)
     what = "{reported:.6g}, recomputed {recomputed:.6g}".format_map(values)
     cause = LOSS_CAUSES.get(values.get("cause", ""))
+    if values["where"] in OTHER_PREDICTIONS:
+        return Sentences(f"{where} {what}", *OTHER_PREDICTION)
     if cause is None:
         return Sentences(f"{where} {what}", *NOT_CROSS_ENTROPY)
     explained, fix = (text.format_map(values) for text in cause)
@@ -314,6 +331,9 @@ OF_SCORES: Mapping[tuple[str, str], Template] = {
     ("recomputed_loss", "agree"): Sentences(
         "{targets} targets of {texts} texts agree to {number:.1g} in float64, {rounded:.1g} nats in "
         "{precision}"
+    ),
+    ("recomputed_loss", "tokens_agree"): Sentences(
+        "{tokens} tokens, each after what stands before it alone, agree to {number:.1g}"
     ),
     ("recomputed_loss", "texts_agree"): Sentences("{texts} texts read alone agree to {number:.1g}"),
     ("denominators", "not_scored"): Sentences("nothing was scored"),
