@@ -313,6 +313,7 @@ def Files(
     unit: Literal["document", "paragraph", "line", "sentence"] = "paragraph",
     encoding: str = "utf-8",
     skip_bad: bool = False,
+    separator: Literal["auto", ",", ";", "tab", "|"] = "auto",
 ) -> Choice:
     """Local files: .txt, .jsonl, .csv, .tsv, .parquet, .conll, SQuAD's .json, folders, globs, .gz of them."""
     return choice("corpora", "files", **locals())

@@ -57,7 +57,10 @@ def test_a_leak_is_found_however_small(size):
 
 def test_the_layer_that_introduces_a_leak_is_named():
     for layer in (0, 1):
-        assert f"decoder.blocks.{layer}.residuals.1.inner (Leaky)" in probe(leaking(layer)).leaks[0].place
+        assert (
+            f"decoder.blocks.{layer}.residuals.1.inner (Leaky)"
+            in probe(leaking(layer)).leaks[0].origin.module
+        )
 
 
 @pytest.mark.parametrize("mode", ["training", "evaluation"])
@@ -170,7 +173,7 @@ def test_a_finite_mask_value_in_transformers_gpt2_is_found(monkeypatch):
     monkeypatch.setattr(transformers.models.gpt2.modeling_gpt2, "create_causal_mask", weak)
     found = probe(model, vocabulary=50)
     assert not found.sound
-    assert "transformer.h.0.attn" in found.leaks[0].place
+    assert "transformer.h.0.attn" in found.leaks[0].origin.module
     assert 1e-8 < found.leaks[0].size < 1e-2
 
 

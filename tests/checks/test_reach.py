@@ -74,7 +74,7 @@ def test_a_special_token_of_a_large_vocabulary_leaks_where_random_rows_show_noth
     paths = list(paths_of(model, None, 2000, length=12, whole=48))
     assert [path.name for path in paths if measure_model(model, path, 2000).worst] == []
     leak = ids_leak(OwnSubject(model))
-    assert leak is not None and leak.key == leak.query + 1 and "embedding" in leak.place
+    assert leak is not None and leak.key == leak.query + 1 and "embedding" in leak.origin.module
     assert ids_leak(OwnSubject(small(vocabulary=2000))) is None
 
 

@@ -135,6 +135,15 @@ def test_a_classifier_that_says_the_majority_has_learned_nothing(tmp_path):
         CliRunner().invoke(app, ["check", str(file)], catch_exceptions=False)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"), [("train.py", r"lab\.check\(model, vocabulary=…\)"), ("model.pt", "check FOLDER")]
+)
+def test_code_and_bare_weights_are_told_how_they_can_be_checked(tmp_path, name, advice):
+    (tmp_path / name).write_text("import torch\n")
+    with pytest.raises(ConfigError, match=advice):
+        CliRunner().invoke(app, ["check", str(tmp_path / name)], catch_exceptions=False)
+
+
 def test_predicted_numbers_are_judged_as_numbers_and_columns_can_be_named(tmp_path):
     rows = [{"truth": n / 7, "guess": n / 7 + (0.1 if n % 2 else -0.1)} for n in range(60)]
     file = tmp_path / "numbers.jsonl"

@@ -170,7 +170,7 @@ def test_labels_come_back_from_a_record():
     assert Labels.of(json.loads(json.dumps(vars(found)))) == found
 
 
-@pytest.mark.parametrize("label", ["nan", "inf", "-inf", "seven", "1,5", ""])
+@pytest.mark.parametrize("label", ["nan", "inf", "-inf", "seven", "1,5,0", ""])
 def test_what_is_no_number_is_told_with_its_place(label):
     with pytest.raises(DataError, match=f'"{label}" at f.csv, line 3 is not a number.*classification'):
         number_of(Example("t", label=label, place="f.csv, line 3"))

@@ -8,8 +8,15 @@ import warnings
 
 import pytest
 import torch
-from transformers import BertForSequenceClassification, GPT2LMHeadModel, Trainer, TrainingArguments
+from transformers import (
+    BertForSequenceClassification,
+    GPT2LMHeadModel,
+    Trainer,
+    TrainerCallback,
+    TrainingArguments,
+)
 
+from attnlab.config.values import ConfigError
 from attnlab.interop.loop_checks import UnsoundWarning
 from attnlab.interop.transformers import Soundness
 from attnlab.runs.faults import UnsoundError
@@ -40,8 +47,9 @@ def padded(rows):
     return {"input_ids": ids, "attention_mask": real.long(), "labels": labels}
 
 
-def trained(folder, model, rows, dev=None, callback=None, steps=2, **settings):
-    """A Trainer's run with the callback; its findings by check (the worst of each)."""
+def trained(folder, model, rows, dev=None, callback=None, steps=2, told=None, **settings):
+    """A Trainer's run with the callback; its findings by check (the worst of each). `told` gets what it
+    warned of."""
     checks = callback or Soundness()
     options = {
         "output_dir": str(folder),
@@ -65,9 +73,14 @@ def trained(folder, model, rows, dev=None, callback=None, steps=2, **settings):
         data_collator=padded,
         callbacks=[checks],
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.manual_seed(1)
         trainer.train()
+    if told is not None:
+        told += [str(one.message) for one in caught if one.category is UnsoundWarning]
+    if not isinstance(checks, Soundness):
+        return {}
     order = ("fail", "warn", "pass", "not applicable")
     ranked = sorted(checks.findings, key=lambda one: -order.index(one.outcome))
     return {one.check: one for one in ranked}
@@ -198,6 +211,86 @@ def test_what_is_not_taught_and_what_is_not_saved_are_found_at_the_end(bert, tmp
     found = trained(tmp_path, bert, rows_of_classes(8, lambda n: n % 3))
     assert found["moved"].outcome == "warn" and "have not moved" in found["moved"].found
     assert found["reload"].outcome == "fail" and "after loading" in found["reload"].found
+
+
+class Own(torch.nn.Module):
+    """A module of one's own: it returns a dictionary, and no config says what it knows. It is causal, or
+    reads one token ahead."""
+
+    def __init__(self, rows=V, diagonal=0):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table, self.out = torch.nn.Embedding(rows, 8), torch.nn.Linear(8, V)
+        self.diagonal = diagonal
+
+    def forward(self, input_ids, attention_mask=None, labels=None):
+        x = self.table(input_ids)
+        seen = torch.ones(x.shape[1], x.shape[1], dtype=x.dtype).tril(self.diagonal)
+        scores = self.out(seen / seen.sum(-1, keepdim=True) @ x)
+        if labels is None:
+            return {"logits": scores}
+        loss = torch.nn.functional.cross_entropy(scores[:, :-1].mT, labels[:, 1:])
+        return {"loss": loss, "logits": scores}
+
+
+def test_a_module_of_ones_own_that_returns_a_dictionary_is_checked(tmp_path):
+    """Its vocabulary is read off the table that its scores are as wide as."""
+    rows = rows_of_words()
+    found = trained(tmp_path, Own(), rows, rows_of_words(8, 1), steps=2)
+    for name in ("dependency", "targets", "first_loss", "moved"):
+        assert found[name].outcome == "pass", found[name]
+    leak = trained(tmp_path, Own(diagonal=1), rows)["dependency"]
+    assert leak.outcome == "fail" and leak.values["ahead"] == 1
+    with pytest.raises(UnsoundError, match="joined in the code of Own"):
+        trained(tmp_path, Own(diagonal=1), rows, callback=Soundness(stop=True))
+
+
+def test_a_module_whose_vocabulary_is_not_known_is_trained_and_told_what_to_give(tmp_path):
+    """More rows than scores: it does not say how many tokens it knows."""
+    model, checks = Own(rows=V + 3), Soundness()
+    before = model.out.weight.detach().clone()
+    trained(tmp_path, model, rows_of_words(), callback=checks, told=(told := []))
+    assert told[0].startswith("The model is not checked: Say how many tokens the model knows: vocabulary=…")
+    assert not torch.equal(before, model.out.weight)
+    outcomes = {one.check: one.outcome for one in checks.findings}
+    assert outcomes["dependency"] == "not applicable" and outcomes["targets"] == "pass"
+    with pytest.raises(ConfigError, match="vocabulary=…"):
+        trained(tmp_path, Own(rows=V + 3), rows_of_words(), callback=Soundness(stop=True))
+    given = Soundness(vocabulary=V, forward=lambda model, ids: model(ids)["logits"])
+    assert trained(tmp_path, Own(rows=V + 3), rows_of_words(), callback=given)["dependency"].outcome == "pass"
+
+
+def fail(*_, **__):
+    raise RuntimeError("a fault of ours")
+
+
+FAULTS = {
+    "model": "attnlab.interop.loop_checks.samples",
+    "a check of the model": "attnlab.checks.dependency.probe_subject",
+    "targets": "attnlab.interop.loop_checks.targets",
+    "a batch": "attnlab.interop.observing.ids_of",
+    "a gradient": "attnlab.interop.observing.part_of",
+    "data": "attnlab.interop.transformers.rows_of",
+    "evaluation": "attnlab.interop.loop_checks.mixed",
+    "file": "attnlab.interop.loop_checks.save_findings",
+    "end": "attnlab.interop.loop_checks.Moved.judge",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_without_stop_no_fault_of_attnlab_ends_a_training(gpt2, tmp_path, monkeypatch, fault):
+    """The same weights come out as without the callback, and somebody is told."""
+    twin = type(gpt2)(gpt2.config)
+    twin.load_state_dict(gpt2.state_dict())
+    rows, dev = rows_of_words(), rows_of_words(8, 1)
+    trained(tmp_path, twin, rows, dev, callback=TrainerCallback())
+    monkeypatch.setattr(FAULTS[fault], fail)
+    monkeypatch.setattr("attnlab.interop.loop_checks.EARLY", 1)
+    trained(tmp_path, gpt2, rows, dev, callback=Soundness(), told=(told := []))
+    assert any("a fault of ours" in message for message in told)
+    assert all(
+        torch.equal(mine, other) for mine, other in zip(gpt2.parameters(), twin.parameters(), strict=True)
+    )
 
 
 def test_a_bad_finding_is_warned_of_once(bert, tmp_path):

@@ -106,7 +106,7 @@ def test_a_leak_in_a_sampled_layer_has_the_name_that_it_has_in_the_model(deep):
     model = sample_of(leaking).double()
     path = next(paths_of(model, None, VOCABULARY, length=6, whole=8))
     found = worst_leak(model, measure_model(model, path, VOCABULARY), VOCABULARY)
-    assert "decoder.blocks.149.residuals.1.inner (Leaky)" in found.place
+    assert "decoder.blocks.149.residuals.1.inner (Leaky)" in found.origin.module
 
 
 def test_a_model_that_is_asked_keeps_the_modes_of_its_parts():

@@ -96,7 +96,11 @@ def test_the_command_says_how_it_is_loaded(tmp_path, unchecked, rows):
 @pytest.mark.parametrize(
     ("adapter", "output", "said"),
     [
-        ("lora(rank=2)", MEAN, "Adapt with the head of such a class: for BERT"),
+        (
+            "lora(rank=2)",
+            MEAN,
+            "trained with --set model.output.pooling=first --set model.output.transform=tanh",
+        ),
         ("prompt(tokens=3)", TANH, "looks at the first virtual token"),
         ("bitfit", TANH, "no form for a bitfit adapter"),
     ],

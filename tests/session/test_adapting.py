@@ -21,6 +21,7 @@ from attnlab.session.adapting import adapting_config
 from attnlab.targets.recipes import RECIPES
 from attnlab.training.checkpoint import read_checkpoint
 from tests.session.adapted import RATE, KilledError, adapt, asked, weights
+from tests.session.commands import answer, command
 from tests.training.small_run import sentences, train
 
 SHORT = ["--set", RATE, "--set", "training.budget.epochs=3"]
@@ -42,6 +43,25 @@ def test_the_config_says_what_was_asked_and_the_rest_by_the_method(home):
     assert rate == RECIPES["lora"].learning_rate != RECIPES["full"].learning_rate
     assert found.training.patience == RECIPES["lora"].patience and found.training.evaluate_every == "epoch"
     assert asked(home, adapter="prompt(tokens=4)").data.length == 20
+
+
+@pytest.mark.parametrize(
+    ("rows", "epochs", "every"),
+    [(40, 50.0, 10), (200, 10.0, "epoch"), (3000, 3.0, "epoch")],
+)
+def test_few_rows_are_read_more_often(rows, epochs, every, home, tmp_path):
+    """At least 100 steps of 16 rows, a tenth of the rows being dev and a tenth test, and ten evaluations."""
+    lines = [f"{text},{number % 2}" for number, text in enumerate(sentences(rows))]
+    (tmp_path / "own.csv").write_text("\n".join(["body,who", *lines]))
+    reading = {"text": "body", "label": "who"}
+    found = adapting_config(home / "bert", data=tmp_path / "own.csv", reading=reading).training
+    assert found.budget.limits == {"epochs": epochs} and found.evaluate_every == every
+
+
+def test_whole_matrices_of_a_wide_start_are_trained_at_a_lower_rate():
+    full, lora = RECIPES["full"], RECIPES["lora"]
+    assert [full.rate(width) for width in (64, 384, 768, 4096)] == [1e-4, 1e-4, 5e-5, 9.4e-6]
+    assert lora.rate(64) == lora.rate(4096) == lora.learning_rate
 
 
 def test_everything_can_be_set_otherwise(home):
@@ -220,3 +240,16 @@ def test_a_head_that_was_killed_goes_on_to_the_same_bits(home, tmp_path, uncheck
     resumed = train(wanted, tmp_path / "killed", resume=True)
     assert whole.state.step == resumed.state.step > 30
     assert all(torch.equal(weights(whole)[name], value) for name, value in weights(resumed).items())
+
+
+def test_doubtful_rows_are_named_by_inspect_and_before_training(home, tmp_path, unchecked):
+    lines = (home / "reviews.csv").read_text().splitlines()
+    (file := tmp_path / "reviews.csv").write_text("\n".join([*lines, lines[1]]) + "\n")
+    places = [f"{file} line 2", f"{file} line {len(lines) + 1}"]
+    columns = ("--text", "body", "--label", "who")
+    assert answer("data", "inspect", file, *columns)["quality"]["repeats"] == [places]
+    told = f"1 row repeats the text and label of an earlier row: {' and '.join(places)}."
+    assert told.replace(" ", "") in "".join(command("data", "inspect", file, *columns).output.split())
+    short = ("--set", "training.budget.steps=1", "--out", tmp_path / "run")
+    said = command("adapt", home / "bert", "--data", file, *columns, *short).output
+    assert f"Warning: {told}" in said and said.index(told) < said.index("Method:")

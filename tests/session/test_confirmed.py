@@ -154,6 +154,19 @@ def test_another_step_than_the_best_is_named(best, tmp_path):
     assert finding.outcome == "fail" and finding.values["step"] == 4
 
 
+@pytest.mark.parametrize(("best", "outcome"), [((6, 0.81), "pass"), ((4, 0.83), "fail"), ((8, 0.7), "fail")])
+def test_of_scores_that_dev_cannot_tell_apart_the_last_must_be_kept(best, outcome, tmp_path):
+    """An error of 0.03: step 6 is as good as step 4, step 8 is not."""
+    scores = {2: 0.7, 4: 0.83, 6: 0.81, 8: 0.7}
+    events = [
+        {"event": "evaluated", "step": step, "loss": 0.5, "scores": {"accuracy": score}, "error": 0.03}
+        for step, score in scores.items()
+    ]
+    (tmp_path / "metrics.jsonl").write_text("\n".join(map(json.dumps, events)))
+    finding = found("best_step", case("classification", when="after", folder=tmp_path, best=best))
+    assert finding.outcome == outcome and finding.values["step"] == 6
+
+
 def test_a_run_has_its_best_step_confirmed_and_its_examples_looked_at(classifier):
     checks = json.loads((classifier / "checks.json").read_text())["findings"]
     outcomes = {(one["when"], one["check"]): one["outcome"] for one in checks}

@@ -11,13 +11,11 @@ from typer.testing import CliRunner
 import attnlab as lab
 from attnlab.cli import app
 from attnlab.config.values import ConfigError
-from attnlab.runs.events import Evaluated, Saved, Stepped, Warned
+from attnlab.runs.events import Saved, Warned
 from attnlab.runs.findings import read_findings
 from attnlab.runs.record import read_record
 from attnlab.session.rates import best_rate, rates_of, try_rates
-from attnlab.session.session import Session
-from attnlab.session.training import train as train_session
-from tests.session.adapted import RATE, KilledError, adapt, asked, weights
+from tests.session.adapted import RATE, KilledError, adapt, asked, train_and_spoil, weights
 from tests.training.small_run import train
 
 
@@ -84,7 +82,7 @@ def test_rates_that_were_killed_go_on_where_they_stood(home, tmp_path, unchecked
 
 def test_rates_as_a_person_gives_them(home):
     config = asked(home)
-    assert rates_of("usual", config) == (5e-6, 1.5e-5, 5e-5, 1.5e-4)
+    assert rates_of("usual", config) == (1e-5, 3e-5, 1e-4, 3e-4)
     assert rates_of("2e-4, 1e-5,2e-4", config) == rates_of([1e-5, 2e-4], config) == (1e-5, 2e-4)
     for wrong in ("often", "1e-5", [0.0, 1.0], "1e-5,-1", []):
         with pytest.raises(
@@ -99,20 +97,8 @@ def test_rates_as_a_person_gives_them(home):
 
 def test_the_checks_after_training_judge_the_best_checkpoint(home, tmp_path):
     """The last epoch is made to answer one class: the best one, which is what is opened, does not."""
-    config = asked(home, set=[RATE, "training.budget.epochs=4"])
-    last = 0
-
-    def spoil(event):
-        nonlocal last
-        if isinstance(event, Evaluated) and event.scores["accuracy"] > 0.8:
-            last = last or event.step
-        if isinstance(event, Stepped) and last:
-            head = session.model.head.scores
-            head.weight.data.zero_(), head.bias.data.copy_(torch.tensor([9.0, -9.0]))
-
-    session = Session(config)
-    ended = train_session(session, tmp_path / "run", listeners=[spoil])
-    assert ended.state.best_step == last < ended.state.step
+    ended = train_and_spoil(asked(home, set=[RATE, "training.budget.epochs=4"]), tmp_path / "run")
+    last = ended.state.best_step
     assert not ended.collapsed and "majority" not in ended.unsound
     told = {one.check: one for one in read_findings(tmp_path / "run") if one.when == "after"}
     opened = lab.open(tmp_path / "run")
@@ -124,8 +110,6 @@ def test_the_checks_after_training_judge_the_best_checkpoint(home, tmp_path):
 
 
 def test_a_best_checkpoint_that_is_damaged_by_then_does_not_end_the_run_in_an_error(home, tmp_path):
-    """Two epochs that learn nothing: the first is the best, since the second is no better."""
-    still = ["training.optimizer.learning_rate=1e-12", "training.budget.epochs=2"]
     said = []
 
     def listen(event):
@@ -133,8 +117,9 @@ def test_a_best_checkpoint_that_is_damaged_by_then_does_not_end_the_run_in_an_er
         if isinstance(event, Saved):
             (tmp_path / "run" / "checkpoints" / event.place / "model.safetensors").write_bytes(b"cut")
 
-    ended = train(asked(home, adapter="head", set=still), tmp_path / "run", listeners=[listen])
-    assert ended.state.best_step < ended.state.step and ended.collapsed
+    config = asked(home, set=[RATE, "training.budget.epochs=4"])
+    ended = train_and_spoil(config, tmp_path / "run", listen)
+    assert ended.collapsed, "the last step is judged"
     told = [one.message for one in said if isinstance(one, Warned)]
     assert any(f"best checkpoint, of step {ended.state.best_step}, is damaged" in one for one in told)
     assert read_record(tmp_path / "run")["status"] == "finished"

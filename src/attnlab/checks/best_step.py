@@ -1,8 +1,9 @@
-"""The best step, by the history of the run."""
+"""The step that is kept as the best, by the history of the run."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,10 +17,11 @@ EQUAL = 1e-9
 
 
 class BestStep(Check):
-    """Best step: is the step that is called the best the one with the best dev score in the history?
+    """Best step: is the step that is called the best the one that the history of dev scores chooses?
 
-    Formula: metrics.jsonl is read line by line; of all evaluations the first whose value of the task's first
-    metric no other surpasses must be the one that the run keeps as its best, with that value.
+    Formula: metrics.jsonl is read line by line. Of a loss, the first that no other surpasses must be the one
+    that the run keeps as its best, with that value. Of a score over so many texts it is the last that is no
+    more than one standard error worse than the best before it: few texts cannot tell the two apart.
 
     When it helps: a checkpoint that was chosen by another metric, by its worst value, on train, or by a state
     that a resumed run forgot, is opened as "the best on dev".
@@ -36,15 +38,30 @@ class BestStep(Check):
         values = {} if case.folder is None else dev_values(case.folder, metric)
         if case.best is None or not values:
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_history")
-        highest = METRICS[metric].better == "higher"
-        best = max(values.values()) if highest else min(values.values())
-        step = next(step for step, value in values.items() if value == best)
+        errors = {} if metric == "loss" or case.folder is None else dev_errors(case.folder)
+        step = kept_step(values, errors, higher=METRICS[metric].better == "higher")
         own_step, own_value = case.best
-        said: dict[str, Value] = {"metric": metric, "step": step, "value": best, "evaluations": len(values)}
-        said |= {"own_step": own_step, "own_value": own_value}
-        if own_step == step and abs(own_value - best) <= EQUAL * max(1.0, abs(best)):
+        said: dict[str, Value] = {"metric": metric, "step": step, "value": values[step]}
+        said |= {"evaluations": len(values), "own_step": own_step, "own_value": own_value}
+        if own_step == step and abs(own_value - values[step]) <= EQUAL * max(1.0, abs(values[step])):
             return self.finding(case.when, Outcome.PASS, "best", float(step), **said)
         return self.finding(case.when, Outcome.FAIL, "not_best", float(step), **said)
+
+
+def kept_step(values: Mapping[int, float], errors: Mapping[int, float], *, higher: bool) -> int:
+    """The step that is kept, by the rule read over all evaluations at once: the last within one standard
+    error of the best up to it."""
+    sign = 1 if higher else -1
+    steps = list(values)
+    best = [max(steps[: n + 1], key=lambda step: sign * values[step]) for n in range(len(steps))]
+    if not errors:
+        return best[-1]
+    tied = [
+        step
+        for step, top in zip(steps, best, strict=True)
+        if step == top or sign * (values[top] - values[step]) <= errors.get(top, 0.0)
+    ]
+    return tied[-1]
 
 
 def dev_values(folder: Path, metric: str) -> dict[int, float]:
@@ -52,9 +69,25 @@ def dev_values(folder: Path, metric: str) -> dict[int, float]:
     return {step: scores[metric] for step, scores in evaluations(folder).items() if metric in scores}
 
 
+def dev_errors(folder: Path) -> dict[int, float]:
+    """The standard errors of the scores that decided, by step; none in runs of before."""
+    return {
+        int(event["step"]): float(event["error"]) for event in evaluation_events(folder) if "error" in event
+    }
+
+
 def evaluations(folder: Path) -> dict[int, dict[str, float]]:
-    """The dev scores of each evaluation by step, as they stand in the history, line by line."""
+    """The dev scores of each evaluation by step, as they stand in the history."""
     by_step: dict[int, dict[str, float]] = {}
+    for event in evaluation_events(folder):
+        scores = {"loss": event["loss"], **event["scores"]}
+        numbers = {name: x for name, x in scores.items() if isinstance(x, (int, float)) and x == x}
+        by_step[int(event["step"])] = {name: float(x) for name, x in numbers.items()}
+    return by_step
+
+
+def evaluation_events(folder: Path) -> Iterator[dict[str, Any]]:
+    """The evaluations of a run's history, line by line."""
     file = folder / HISTORY
     for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
         try:
@@ -62,7 +95,4 @@ def evaluations(folder: Path) -> dict[int, dict[str, float]]:
         except ValueError:
             continue  # the last line of a run that was killed
         if event.get("event") == "evaluated":
-            scores = {"loss": event["loss"], **event["scores"]}
-            numbers = {name: x for name, x in scores.items() if isinstance(x, (int, float)) and x == x}
-            by_step[int(event["step"])] = {name: float(x) for name, x in numbers.items()}
-    return by_step
+            yield event

@@ -7,12 +7,14 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
+from attnlab.checks.measure import LeakOrigin
 from attnlab.checks.probing import Probe, probe_subject
 from attnlab.checks.subject import ModelCheck, Subject, UnaskableError
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.linear import Linear
 from attnlab.model.blocks import Attention
 from attnlab.model.model import Model
+from attnlab.model.trunks.transformer import Transformer
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
 
@@ -59,7 +61,9 @@ class Dependency(ModelCheck):
         """What was measured of a subject comes to."""
         when = subject.when
         if probe.mixing is not None:
-            return self.finding(when, Outcome.FAIL, "mixing", probe.mixing.size, leak=probe.mixing.values)
+            cause = cause_of(subject.model, probe.mixing.origin)
+            leak = probe.mixing.values
+            return self.finding(when, Outcome.FAIL, "mixing", probe.mixing.size, leak=leak, cause=cause)
         if probe.leaks:
             return self.leaking(subject, probe)
         if not probe.sound:
@@ -81,11 +85,12 @@ class Dependency(ModelCheck):
 
     def leaking(self, subject: Subject, probe: Probe) -> Finding:
         leak = probe.leaks[0]  # of the simplest path, which a person understands best
-        cause: str = cause_of(subject.model, leak.place)
+        cause: str = cause_of(subject.model, leak.origin)
         if subject.masking == "zero" and cause == "scores":
             cause = "zeroed"
         paths = [leak.path for leak in probe.leaks]
         values: dict[str, Value] = {"leak": leak.values, "paths": paths, "cause": cause}
+        values |= {"ahead": probe.ahead, "length": probe.length}
         return self.finding(subject.when, Outcome.FAIL, "leak", leak.size, pairs=probe.leaking, **values)
 
 
@@ -96,20 +101,35 @@ def has_zero_weights(model: nn.Module) -> bool:
     return argmax or any(module.feature == "relu" for module in relu)
 
 
-Cause = Literal["scores", "embedding", "other"]
+Cause = Literal["scores", "embedding", "other", "joined", "between"]
+"""Attention; an embedding; a part that is known not to attend; one that joins positions, and may attend or
+not; or code between parts, which may attend or not."""
 
 
-def cause_of(model: nn.Module, place: str) -> Cause:
-    """In what kind of part a leak begins, by the name of the module that `origin` gave."""
-    parts = place.split(" ")[0].split(".")
-    outer = [model.get_submodule(".".join(parts[:count])) for count in range(1, len(parts) + 1)]
+def cause_of(model: nn.Module, origin: LeakOrigin) -> Cause:
+    """In what kind of part a leak begins. What was not verified stays open."""
+    parts = origin.module.split(" ")[0].split(".")
+    outer = [model.get_submodule(".".join(parts[:count])) for count in range(len(parts) + 1)]
+    known = isinstance(model, Model) and isinstance(model.trunk, Transformer)  # where it attends
     if isinstance(model, Model):
         entrances = model.trunk.entrances()
     else:
         entrances = [module for module in model.modules() if isinstance(module, nn.Embedding)]
     if any(part is entrance for part in outer for entrance in entrances):
         return "embedding"
-    return "scores" if not place or any(map(attends, outer)) else "other"
+    if not known and origin.joins and plain_layer(outer[-1]):
+        return "other"
+    if any(map(attends, outer)):
+        return "scores"
+    if known:
+        return "other" if origin.module else "scores"
+    return "joined" if origin.joins else "between"
+
+
+def plain_layer(module: nn.Module) -> bool:
+    """Whether it is a layer of torch's own that does not attend: a norm, a convolution, a recurrent one."""
+    own = type(module).__module__.startswith("torch.nn.modules.")
+    return own and not attends(module) and next(module.children(), None) is None
 
 
 def attends(module: nn.Module) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
 from attnlab.data.example import Example
+from attnlab.data.label_quality import alike
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
 
@@ -44,7 +44,7 @@ class Giveaway(Check):
         names = case.task.labels.names
         if case.task.predicts_words or not names:
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_classes")
-        same = alike(names)
+        same = next(iter(alike(names)), ())
         if same:
             return self.finding(case.when, Outcome.WARN, "alike", float(len(same)), names=list(same))
         if not case.task.target.one_name:
@@ -58,14 +58,6 @@ class Giveaway(Check):
         return self.finding(
             case.when, Outcome.WARN, "word", most, words=[list(w) for w in words[:3]], **values
         )
-
-
-def alike(names: Iterable[str]) -> tuple[str, ...]:
-    """Names that are one but for case, spaces and Unicode form; nothing where there are none."""
-    spellings = defaultdict[str, list[str]](list)
-    for name in names:
-        spellings["".join(unicodedata.normalize("NFKC", name).casefold().split())].append(name)
-    return next((tuple(same) for same in spellings.values() if len(same) > 1), ())
 
 
 def deciding(rows: Sequence[tuple[Example, str]]) -> list[tuple[str, str, float, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,19 @@ AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
+class LeakOrigin:
+    """The first module whose output moved, by its name and class; none where no module shows it.
+
+    `joins` says that nothing it was given had moved at that position: it joins positions itself.
+    `caller` is the module whose own code calls it.
+    """
+
+    module: str = ""
+    joins: bool = False
+    caller: str = ""
+
+
+@dataclass(frozen=True)
 class Leak:
     """Output `query` depends on input `key`, which it may not see. `size` is relative to the outputs."""
 
@@ -26,13 +39,14 @@ class Leak:
     query: int
     key: int
     size: float
-    place: str = ""
+    origin: LeakOrigin = field(default_factory=LeakOrigin)
 
     @property
     def values(self) -> dict[str, str | int | float]:
         """It as a finding holds it; `module` is where it begins, where that is known."""
-        named: dict[str, str | int | float] = {"path": self.path, "module": self.place}
-        return named | {"query": self.query, "key": self.key, "size": self.size}
+        named: dict[str, str | int | float] = {"path": self.path, "module": self.origin.module}
+        named |= {"query": self.query, "key": self.key, "size": self.size}
+        return named | {"joins": self.origin.joins, "caller": self.origin.caller}
 
 
 @dataclass(frozen=True)
@@ -65,9 +79,10 @@ class Measured:
         return self.changes.shape[0] * (len(self.path.keys) or self.changes.shape[1])
 
     @property
-    def leaking(self) -> int:
-        """How many pairs are joined that may not be."""
-        return int(((self.dependence > ROUNDING) & ~self.path.reach & self.path.judged[:, None]).sum())
+    def leaking(self) -> set[tuple[int, int]]:
+        """The pairs (output, input) that are joined and may not be."""
+        forbidden = ~self.path.reach & self.path.judged[:, None]
+        return {(int(i), int(j)) for i, j in ((self.dependence > ROUNDING) & forbidden).nonzero()}
 
     @property
     def dead(self) -> list[tuple[int, int]]:
@@ -208,7 +223,7 @@ def run(path: Path, ids: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def origin(model: nn.Module, path: Path, query: int, key: int, vocabulary: int) -> str:
+def origin(model: nn.Module, path: Path, query: int, key: int, vocabulary: int) -> LeakOrigin:
     """The first module, in order of computing, whose output at `query` moves with input `key`."""
     ids = path.ids.clone()
     ids[0, key] = min(replacements(int(ids[0, key]), vocabulary))
@@ -224,33 +239,73 @@ def first_moved(
     plain: Callable[[], object],
     other: Callable[[], object],
     part: Callable[[Tensor], Tensor | None],
-) -> str:
+) -> LeakOrigin:
     """The first module of which that `part` of its output differs between two computations."""
-    for (name, before), (_, after) in zip(recorded(model, plain), recorded(model, other), strict=True):
-        old, new = part(before), part(after)
-        if before.shape != after.shape or old is None or new is None:
+    for before, after in zip(recorded(model, plain), recorded(model, other), strict=True):
+        if not moved(before.output, after.output, part):
             continue
-        if float((old - new).abs().max()) > ROUNDING * max(float(before.abs().max()), 1.0):
-            return name
-    return ""
+        inputs = [moved(*pair, part) for pair in zip(before.inputs, after.inputs, strict=True)]
+        known = [one for one in inputs if one is not None]
+        joins = bool(known) and not any(known)
+        return LeakOrigin(titled(model, before.name), joins, titled(model, caller_of(model, before.name)))
+    return LeakOrigin(caller=titled(model, ""))
 
 
-def recorded(model: nn.Module, work: Callable[[], object]) -> list[tuple[str, Tensor]]:
-    """Every module's output, in the order in which they are done."""
-    seen: list[tuple[str, Tensor]] = []
+def moved(before: Tensor, after: Tensor, part: Callable[[Tensor], Tensor | None]) -> bool | None:
+    """Whether that part of a tensor differs; None where it has no such part."""
+    old, new = part(before), part(after)
+    if before.shape != after.shape or old is None or new is None:
+        return None
+    return float((old - new).abs().max()) > ROUNDING * max(float(before.abs().max()), 1.0)
+
+
+def caller_of(model: nn.Module, name: str) -> str:
+    """The module around one whose code calls it: lists of modules call nothing."""
+    outer = name.rpartition(".")[0]
+    while outer and isinstance(model.get_submodule(outer), nn.ModuleList | nn.ModuleDict):
+        outer = outer.rpartition(".")[0]
+    return outer
+
+
+def titled(model: nn.Module, name: str) -> str:
+    """A module's name with its class; the model itself has only that."""
+    kind = type(model.get_submodule(name)).__name__
+    return f"{name} ({kind})" if name else kind
+
+
+@dataclass(frozen=True)
+class ModuleCall:
+    """What a module was given, and what it returned: tensors of floating point alone."""
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    output: Tensor
+
+
+def recorded(model: nn.Module, work: Callable[[], object]) -> list[ModuleCall]:
+    """Every module's call, in the order in which they are done."""
+    calls: list[ModuleCall] = []
 
     def note(name: str) -> Callable[..., None]:
-        def hook(module: nn.Module, inputs: object, output: object) -> None:
+        def hook(
+            module: nn.Module, args: tuple[object, ...], given: dict[str, object], output: object
+        ) -> None:
             first = output[0] if isinstance(output, (tuple, list)) and output else output
             if isinstance(first, Tensor) and first.is_floating_point():
-                seen.append((f"{name} ({type(module).__name__})", first.detach().clone()))
+                inputs = [value for value in (*args, *given.values()) if isinstance(value, Tensor)]
+                kept = tuple(value.detach().clone() for value in inputs if value.is_floating_point())
+                calls.append(ModuleCall(name, kept, first.detach().clone()))
 
         return hook
 
-    handles = [module.register_forward_hook(note(name)) for name, module in model.named_modules() if name]
+    handles = [
+        module.register_forward_hook(note(name), with_kwargs=True)
+        for name, module in model.named_modules()
+        if name
+    ]
     try:
         work()
     finally:
         for handle in handles:
             handle.remove()
-    return seen
+    return calls

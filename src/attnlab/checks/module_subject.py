@@ -113,7 +113,6 @@ class ModuleSubject(Subject):
         if not isinstance(module, nn.Module):
             raise ConfigError(f"A probe takes a torch.nn.Module, and this is {type(module).__name__}.")
         config = getattr(module, "config", None)
-        self.vocabulary = vocabulary_of(module) if vocabulary is None else vocabulary
         self.mask = mask if isinstance(mask, Mask) else MASKS.build(mask)
         self.forward, self.length, self.whole, self.when = forward, length, whole, when
         self.source, self.applied = source, layers
@@ -121,6 +120,25 @@ class ModuleSubject(Subject):
         self.reads_source = bool(getattr(config, "is_encoder_decoder", False))
         self.pad = first_id(getattr(config, "pad_token_id", None))
         self.model = copied_apart(module).eval()
+        self.vocabulary = 2  # ids that any model can read, until it is known
+        self.vocabulary = self.own_vocabulary() if vocabulary is None else vocabulary
+
+    def own_vocabulary(self) -> int:
+        """How many tokens the module knows: as it says, or the rows of the table that its scores are as wide
+        as."""
+        if isinstance(self.model, Model):
+            return self.model.vocabulary
+        entrance = getattr(self.model, "get_input_embeddings", lambda: None)()  # as models of transformers
+        if isinstance(entrance, nn.Embedding):
+            return entrance.num_embeddings
+        tables = [part for part in self.model.modules() if isinstance(part, nn.Embedding)]
+        try:
+            width = self.answers(torch.tensor([[0, 1]])).shape[-1]
+        except UnaskableError:
+            width = 0
+        if width in {table.num_embeddings for table in tables}:
+            return width
+        raise ConfigError("Say how many tokens the model knows: vocabulary=…, a whole number.")
 
     def call(self, ids: Tensor, real: Tensor | None = None, *, places: bool = False, **more: Any) -> Any:
         """What the module returns. With `places` it is told the position of each token, without padding."""
@@ -249,10 +267,10 @@ class ModuleSubject(Subject):
 
     @cached_property
     def padding_sides(self) -> tuple[Side, ...]:
-        masked = "attention_mask" in self.takes
+        masked = "attention_mask" in self.takes and self.forward is None
         if not masked and self.sees_later:
             return ()
-        placed = masked and "position_ids" in self.takes and not self.reads_source and self.forward is None
+        placed = masked and "position_ids" in self.takes and not self.reads_source
         return ("right", "left") if placed and self.answers_by_place else ("right",)
 
     def scores_of_rows(self, rows: Sequence[Tensor], side: Side) -> tuple[list[Tensor], Tensor]:
@@ -286,9 +304,10 @@ class ModuleWriting:
 
     def _read(self, ids: Tensor) -> Tensor:
         output = self.subject.call(ids, use_cache=True, **self.kept)
-        if getattr(output, "past_key_values", None) is None:
+        past = item_of(output, "past_key_values")
+        if past is None:
             raise UnaskableError("The model takes past_key_values and returns none.")
-        self.kept = {"past_key_values": output.past_key_values}
+        self.kept = {"past_key_values": past}
         return answers_of(output)[:, -1]
 
     def step(self, chosen: Tensor) -> Tensor:
@@ -326,14 +345,28 @@ def logits_of(output: Any) -> Tensor:
 
 def answers_of(output: Any) -> Tensor:
     """The scores of whatever a model returns: for each place (N,T,V), or for each text (N,C)."""
-    if hasattr(output, "start_logits"):
-        return torch.stack([output.start_logits, output.end_logits], -1)
-    names = [name for name in ("logits", "prediction_logits", "last_hidden_state") if hasattr(output, name)]
-    logits = getattr(output, names[0]) if names else output
-    logits = logits[0] if isinstance(logits, (tuple, list)) else logits
-    if not isinstance(logits, Tensor) or logits.ndim not in (2, 3):
+    scores = scores_of(output)
+    if scores is None or scores.ndim not in (2, 3):
         raise_no_logits()
-    return logits
+    return scores
+
+
+def scores_of(output: Any) -> Tensor | None:
+    """The scores in what a model returned: the result itself, its first tensor of at least two axes (a loss
+    may stand before it), or under a name; None where there are none."""
+    start, end = (item_of(output, name) for name in ("start_logits", "end_logits"))
+    if isinstance(start, Tensor) and isinstance(end, Tensor):
+        return torch.stack([start, end], -1)
+    named = (item_of(output, name) for name in ("logits", "prediction_logits", "last_hidden_state"))
+    scores = next((item for item in named if item is not None), output)
+    if isinstance(scores, (tuple, list)):
+        scores = next((item for item in scores if isinstance(item, Tensor) and item.ndim >= 2), None)
+    return scores if isinstance(scores, Tensor) and scores.ndim >= 2 and scores.is_floating_point() else None
+
+
+def item_of(output: Any, name: str) -> Any:
+    """What a model returned under a name, in a dictionary or as an attribute; None where there is none."""
+    return output.get(name) if isinstance(output, Mapping) else getattr(output, name, None)
 
 
 def raise_no_logits() -> NoReturn:
@@ -341,15 +374,6 @@ def raise_no_logits() -> NoReturn:
         "A probe needs logits (rows, positions, vocabulary) from the model; give `forward`, which takes "
         "the model and ids (rows, positions) and returns them."
     )
-
-
-def vocabulary_of(model: nn.Module) -> int:
-    if isinstance(model, Model):
-        return model.vocabulary
-    entrance = getattr(model, "get_input_embeddings", lambda: None)()  # as models of transformers have it
-    if isinstance(entrance, nn.Embedding):
-        return entrance.num_embeddings
-    raise ConfigError("Say how many tokens the model knows: vocabulary=…, a whole number.")
 
 
 def claimed_mask(module: nn.Module) -> Claim:

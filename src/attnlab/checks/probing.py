@@ -48,8 +48,19 @@ class Probe:
 
     @property
     def leaking(self) -> int:
-        """How many pairs of positions are joined that may not be; at least one where there is a leak."""
-        return max(sum(measured.leaking for measured in self.measurements), int(bool(self.leaks)))
+        """How many pairs of positions are joined that may not be, each counted once, however many paths show
+        it; at least one where there is a leak."""
+        pairs = {
+            (id(measured.path.entrance), *pair) for measured in self.measurements for pair in measured.leaking
+        }
+        return max(len(pairs), int(bool(self.leaks)))
+
+    @property
+    def ahead(self) -> int:
+        """How far ahead an output sees at most, in tokens."""
+        pairs = {(leak.query, leak.key) for leak in self.leaks}
+        pairs |= {pair for measured in self.measurements for pair in measured.leaking}
+        return max((key - query for query, key in pairs), default=0)
 
     @property
     def paths(self) -> tuple[str, ...]:

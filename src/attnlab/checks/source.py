@@ -101,7 +101,8 @@ class Source:
                     yield SourceRow(f"{file} line {number}", {"text": text})
             return
         columns: dict[str, str] = {}
-        for place, values in records(file, self.corpus.encoding):
+        separator = self.corpus.separators().get(file, "")
+        for place, values in records(file, self.corpus.encoding, separator):
             columns = columns or self.columns_in(values)
             parts = {part: values.get(column) for part, column in columns.items()}
             yield SourceRow(place, parts | {"answer_start": values.get("answer_start")})
@@ -151,7 +152,7 @@ def opened(file: Path, encoding: str, newline: str | None = None) -> TextIO:
     return stream
 
 
-def records(file: Path, encoding: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def records(file: Path, encoding: str, separator: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Rows of a table, each with its place."""
     suffix = suffix_of(file)
     if suffix == ".parquet":
@@ -160,23 +161,26 @@ def records(file: Path, encoding: str) -> Iterator[tuple[str, Mapping[str, Any]]
         rows = pyarrow.parquet.read_table(file).to_pylist()
         yield from ((f"{file} row {number}", row) for number, row in enumerate(rows, start=1))
     elif suffix in (".csv", ".tsv"):
-        yield from cells(file, encoding, tabs=suffix == ".tsv")
+        sign = "\t" if separator == "tab" else separator
+        yield from cells(file, encoding, sign, quoted=suffix == ".csv" or sign != "\t")
     elif suffix in WORD_FILES:
         yield from tagged_sentences(file, encoding)
     else:
         yield from objects(file, encoding)
 
 
-def cells(file: Path, encoding: str, *, tabs: bool) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def cells(
+    file: Path, encoding: str, separator: str, *, quoted: bool
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
     csv.field_size_limit(LONGEST_FIELD)
     with opened(file, encoding, newline="") as stream:
-        if tabs:
+        if not quoted:
             lines = (line.rstrip("\r\n") for line in stream)
             numbered: Iterable[tuple[int, list[str]]] = (
-                (number, line.split("\t")) for number, line in enumerate(lines, start=1) if line
+                (number, line.split(separator)) for number, line in enumerate(lines, start=1) if line
             )
         else:
-            numbered = with_first_lines(csv.reader(stream))
+            numbered = with_first_lines(csv.reader(stream, delimiter=separator))
         header: list[str] = []
         for number, row in numbered:
             if not header:

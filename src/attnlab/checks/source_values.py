@@ -49,8 +49,14 @@ def written_of(row: SourceRow, like: Right, task: Task) -> Right:
         )
         return frozenset(name_of(part) for part in parts)
     if isinstance(like, float):
-        return None if value is None else float(value)
+        return None if value is None else plain_number(value)
     return None if value is None else name_of(value)
+
+
+def plain_number(value: Any) -> float:
+    """A number as a cell has it, with a point or a comma before its decimals."""
+    whole, comma, decimals = str(value).strip().partition(",")
+    return float(f"{whole.replace('.', '')}.{decimals}") if comma else float(whole)
 
 
 def name_of(value: Any) -> str:

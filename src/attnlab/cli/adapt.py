@@ -25,6 +25,7 @@ from attnlab.cli.corpus_options import (
     EncodingOption,
     LabelOption,
     PairOption,
+    SeparatorOption,
     SkipOption,
     TemplateOption,
     TestOption,
@@ -83,6 +84,7 @@ def adapt(
         typer.Option(help="Train although this check fails; its numbers are marked invalid. Repeatable."),
     ] = None,
     encoding: EncodingOption = "",
+    separator: SeparatorOption = "",
     skip_bad: SkipOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -93,7 +95,7 @@ def adapt(
     from attnlab.session.rates import rates_of
 
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "dev": dev, "test": test}
-    reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad}
+    reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad, "separator": separator}
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or ())
     place = folder or run_folder(config, data)
     if rates:

@@ -15,6 +15,8 @@ from attnlab.runs.display import Display
 from attnlab.runs.findings import FEW, Findings, merged
 
 PREDICTIONS = (".csv", ".tsv", ".jsonl")
+CODE = (".py", ".ipynb")
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt")
 VERDICT_TONES = {False: Tone.WRONG, True: Tone.GOOD, None: Tone.WARNING}
 
 
@@ -72,6 +74,19 @@ def check_target(target: str, set: list[str], *, label: str, prediction: str) ->
         from attnlab.session.checking import of_predictions
 
         return of_predictions(place, label=label, prediction=prediction)
+    if place.suffix in CODE:
+        raise ConfigError(
+            f"{target} is code, which `attnlab check` does not run. To check the model that it builds, call "
+            "lab.check(model, vocabulary=…) in it (import attnlab as lab); to check its training, give "
+            "transformers' Trainer callbacks=[Soundness()] (attnlab.interop.transformers), or a loop of your "
+            "own LoopChecks (attnlab.interop.loop_checks): docs/other-models.md."
+        )
+    if place.suffix in WEIGHTS:
+        raise ConfigError(
+            f"{target} holds weights alone, which say nothing of the model that they belong to. Give the "
+            "folder with its config.json (attnlab check FOLDER), or load it in Python and call "
+            "lab.check(model, vocabulary=…)."
+        )
     from attnlab.config.files import load
     from attnlab.session.checking import of_config
 

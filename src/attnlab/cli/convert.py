@@ -47,6 +47,7 @@ def convert(
 ) -> None:
     """Import or export a model (transformers, ONNX), with every tensor accounted for."""
     from attnlab.session.convert import convert as run
+    from attnlab.session.convert import is_run, loading_lines
 
     choices: dict[str, Any] = {"tokenizer": tokenizer, "vocabulary": vocabulary, "length": length}
     choices |= {"output": head or None, "accept": tuple(accept or ())}
@@ -58,6 +59,9 @@ def convert(
     for line in certificate.lines():
         out.say(line)
     out.say("Written to ", strong(str(target)), ".")
+    if is_run(source):
+        for line in loading_lines(certificate, target):
+            out.say(line)
     return None
 
 

@@ -34,6 +34,14 @@ UnitOption = Annotated[
 EncodingOption = Annotated[
     str, typer.Option("--encoding", metavar="NAME", help="The files' character encoding, if not UTF-8.")
 ]
+SeparatorOption = Annotated[
+    str,
+    typer.Option(
+        "--separator",
+        metavar="SIGN",
+        help='What separates columns: ",", ";", "|" or tab. Default: as the first rows of a .csv show.',
+    ),
+]
 SkipOption = Annotated[bool, typer.Option("--skip-bad", help="Skip broken rows, and count them.")]
 
 TemplateOption = Annotated[

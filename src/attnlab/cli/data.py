@@ -16,6 +16,7 @@ from attnlab.cli.corpus_options import (
     FileArgument,
     LabelOption,
     PairOption,
+    SeparatorOption,
     SkipOption,
     TargetOption,
     TestOption,
@@ -69,6 +70,7 @@ def inspect(
     test: TestOption = "",
     unit: UnitOption = "",
     encoding: EncodingOption = "",
+    separator: SeparatorOption = "",
     skip_bad: SkipOption = False,
     tokenizer: Annotated[
         str, typer.Option("--tokenizer", help="A kind, with options if wanted, or a tokenizer's file.")
@@ -84,7 +86,7 @@ def inspect(
     from attnlab.data.tokenizers import TOKENIZERS
 
     options = {"text": text, "pair": pair, "target": target, "label": label, "dev": dev, "test": test}
-    options |= {"unit": unit, "encoding": encoding, "skip_bad": skip_bad}  # type: ignore[dict-item]
+    options |= {"unit": unit, "encoding": encoding, "separator": separator, "skip_bad": skip_bad}  # type: ignore[dict-item]
     corpus = corpus_of(file, options)
     TOKENIZERS.resolve(tokenizer, "--tokenizer")
     settings = {"corpus": corpus, "tokenizer": tokenizer, "length": length}
@@ -158,9 +160,14 @@ def made_splits_sentence(report: Report) -> Sentence:
 def warnings(report: Report) -> Iterator[Sentence]:
     """What a person should know before believing a number made from this text."""
     from attnlab.data.encode.encoding import MUCH
+    from attnlab.data.reading_wording import decimal_sentence, quality_sentences, separator_sentences
 
+    yield from map(Sentence, separator_sentences(report.separators))
+    if decimals := decimal_sentence(report.quality):
+        yield Sentence(decimals)
     if report.skipped:
         yield caution(f"{report.skipped:,} broken rows were left out.")
+    yield from map(caution, quality_sentences(report.quality))
     yield from overlaps(report)
     for name, split in report.splits.items():
         if split.cuts["lost"] > MUCH * split.cuts["tokens"]:

@@ -25,6 +25,7 @@ from attnlab.cli.corpus_options import (
     EncodingOption,
     LabelOption,
     PairOption,
+    SeparatorOption,
     SkipOption,
     TemplateOption,
     TextOption,
@@ -55,6 +56,7 @@ def evaluate(
     label: LabelOption = "",
     answers: AnswersOption = "",
     encoding: EncodingOption = "",
+    separator: SeparatorOption = "",
     skip_bad: SkipOption = False,
     template: TemplateOption = "",
     label_words: WordsOption = "",
@@ -67,7 +69,7 @@ def evaluate(
     Exits 1 where a number is not confirmed by a second computation, or the run failed a check.
     """
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "answers": answers}
-    reading |= {"encoding": encoding, "skip_bad": skip_bad}
+    reading |= {"encoding": encoding, "skip_bad": skip_bad, "separator": separator}
     options = {name: value for name, value in reading.items() if value}
     if options and on is None:
         named = ", ".join(f"--{name.replace('_', '-')}" for name in options)

@@ -23,8 +23,14 @@ from attnlab.cli.console import (
     invalid_sentence,
     out,
 )
-from attnlab.cli.corpus_options import EncodingOption, PairOption, SkipOption, TextOption
-from attnlab.config.values import ConfigError
+from attnlab.cli.corpus_options import (
+    EncodingOption,
+    PairOption,
+    SeparatorOption,
+    SkipOption,
+    TextOption,
+)
+from attnlab.config.values import ConfigError, coerce
 from attnlab.config.visible_text import as_cell, visible_json
 from attnlab.documents.nodes import Bar, Marked, MarkedSpan, Node, Number, Sentence, Table, Tone, toned
 from attnlab.runs.display import Display
@@ -54,6 +60,7 @@ def predict(
     scores: Annotated[bool, typer.Option("--scores", help="Add the probability of every class.")] = False,
     batch_size: Annotated[int, typer.Option(help="Batch size.", min=1, max=65_536)] = 64,
     encoding: EncodingOption = "",
+    separator: SeparatorOption = "",
     skip_bad: SkipOption = False,
     allow: AllowOption = None,
     json: JsonOption = False,
@@ -65,6 +72,7 @@ def predict(
         raise ConfigError("--data FILE and --out FILE go together: predictions of a file go to a file.")
     if to is not None:
         refuse_target(to)
+    from attnlab.data.corpora.separators import Separator
     from attnlab.session.predicting import FilePredictions, Predictor, example
     from attnlab.session.trained import Trained
 
@@ -72,6 +80,8 @@ def predict(
     predictor = Predictor(trained, batch_size=batch_size)
     if data is not None and to is not None:
         options = {"text": text, "pair": pair, "encoding": encoding, "skip_bad": skip_bad}
+        if separator:
+            options["separator"] = coerce(separator, Separator, "--separator")
         given: dict[str, Any] = {name: value for name, value in options.items() if value}
         summary = to_file(FilePredictions(predictor, data, **given), to, scores=scores, quiet=json)
         emit(summary) if json else report(summary, trained)

@@ -34,6 +34,7 @@ MOST_THREADS = 1024
 if TYPE_CHECKING:
     from attnlab.session.training import Run
     from attnlab.targets.report import Baseline
+    from attnlab.training.budget import State
 
 
 def train(
@@ -115,7 +116,10 @@ def run(
 ) -> None:
     """Train with a progress bar, and say how it ended."""
     ended = train_with_progress(config, place, resume=resume, allow=allow, threads=threads)
-    finish(ended, place, allow=allow, json=json)
+    from attnlab.session.baselines import keep_baselines
+
+    baselines = [] if ended.reason == "interrupted" else keep_baselines(ended.session, place)
+    finish(ended, place, allow=allow, json=json, baselines=baselines)
 
 
 def finish(
@@ -182,13 +186,24 @@ def resuming(place: Path) -> str:
     return shlex.join(["attnlab", "train", "--resume", "--out", str(place), *own])
 
 
+def best_sentence(state: State, metric: str, place: Path) -> str:
+    """Which checkpoint is kept, its score, and how sure the choice is."""
+    if state.best_score is None:
+        return ""
+    folder = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
+    if state.best_step == state.top_step:
+        return f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}{folder}."
+    return (
+        f" Kept: step {state.best_step}{folder}, dev {metric} {state.best_score:.4f}; the best, "
+        f"{state.top_score:.4f} at step {state.top_step}, is within one standard error "
+        f"({state.top_error:.4f}), and of such steps the last is kept."
+    )
+
+
 def summary(ended: Any, place: Path) -> Inline:
     state = ended.state
     metric = ended.session.task.metrics[0].replace("_", " ")
-    dev = ""
-    if state.best_score is not None:
-        kept = "" if state.best_step == state.step else f" ({place}/checkpoints/step-{state.best_step})"
-        dev = f" Best dev {metric} {state.best_score:.4f} at step {state.best_step}{kept}."
+    dev = best_sentence(state, metric, place)
     if ended.reason == "interrupted":
         return (
             f"Stopped after step {state.step} as requested; everything is saved.{dev} "

@@ -216,6 +216,9 @@ class Registry(Generic[T]):
                     f"write {choice.kind}({option.name}=…)."
                 )
             complete[option.name] = self._resolved(value, option, place)
+        for name in getattr(self[choice.kind], "later", ()):  # recorded where it is not at its default
+            if complete[name] == known[name].default:
+                del complete[name]
         return Choice(choice.kind, complete)
 
     def resolve_each(self, value: Any, where: str) -> Choice | tuple[Choice, ...]:
@@ -233,7 +236,7 @@ class Registry(Generic[T]):
         arguments = {name: given[name] for name in needs if name in given}
         self._refuse_unknown_needs(resolved.kind, [name for name in needs if name not in given], given)
         for option in options:
-            value = resolved.options[option.name]
+            value = resolved.options.get(option.name, option.default)
             arguments[option.name] = self._built(value, given) if option.nested else value
         return variant(**arguments)
 

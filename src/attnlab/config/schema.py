@@ -219,7 +219,7 @@ class TrainingSettings:
     generate_examples: Tally = field(default=100, metadata={"later": True})  # of dev, that are written then
     checkpoint_every: Tally = 500
     keep: Annotated[int, Range(least=2)] = 2  # last checkpoints, and the best; the last may be damaged
-    patience: Tally | Unlimited = "unlimited"  # evaluations without a better dev loss before stopping
+    patience: Tally | Unlimited = "unlimited"  # evaluations that are not kept before stopping
     listeners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

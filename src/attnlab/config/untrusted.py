@@ -21,12 +21,27 @@ def refuse_device(file: Path) -> None:
 
 def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
     """The object in a JSON file of at most `most` bytes; a ConfigError names whatever is wrong with it."""
+    content = _content(file, most)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{file} must hold a JSON object, not a {type(content).__name__}.")
+    return content
+
+
+def read_json_list(file: Path, *, most: int = 16 * MEBIBYTE) -> list[Any]:
+    """The list in a JSON file, read as `read_json` reads an object."""
+    content = _content(file, most)
+    if not isinstance(content, list):
+        raise ConfigError(f"{file} must hold a JSON list, not a {type(content).__name__}.")
+    return content
+
+
+def _content(file: Path, most: int) -> Any:
     try:
         refuse_device(file)
         size = file.stat().st_size
         if size > most:
             raise ConfigError(f"{file} is too large: {size:,} bytes, limit {most:,} bytes.")
-        content = json.loads(file.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"{file} does not exist.") from None
     except ConfigError:
@@ -37,9 +52,6 @@ def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:
         raise ConfigError(f"{file} is not JSON: {error}.") from error
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{file} cannot be read: it has {beyond_python(error)}.") from None
-    if not isinstance(content, dict):
-        raise ConfigError(f"{file} must hold a JSON object, not a {type(content).__name__}.")
-    return content
 
 
 def beyond_python(error: Exception) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+from attnlab.data.label_quality import LabelQuality, label_quality
 from attnlab.data.labels import WRITTEN, most_frequent
 from attnlab.data.loader import Loader
 from attnlab.data.rows import Rows
@@ -98,9 +100,12 @@ class Report:
     vocabulary: int
     trained_on: str  # the text of the tokenizer; empty where that was trained elsewhere
     encoding: str
+    quality: LabelQuality
+    separators: dict[Path, str]
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
+        values["separators"] = {str(file): separator for file, separator in self.separators.items()}
         for part in ("overlap", "passages"):
             values[part] = {" and ".join(pair): value for pair, value in values[part].items()}
         for name, split in self.splits.items():
@@ -143,6 +148,8 @@ def inspected(dataset: Dataset, *, samples: int = 3, progress: Progress | None =
         vocabulary=dataset.tokenizer.size,
         trained_on=dataset.tokenizer.text.source if dataset.tokenizer.text else "",
         encoding=dataset.settings.encoding.kind,
+        quality=label_quality(dataset.splits.every(), splits),
+        separators=dataset.corpus.separators(),
     )
 
 

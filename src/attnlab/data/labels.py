@@ -174,16 +174,31 @@ def twice_written(names: Iterable[str]) -> tuple[str, ...]:
     """Two names of one number, such as 1 and 1.0; nothing where there are none."""
     seen: dict[float, str] = {}
     for name in names:
-        if is_number(name) and seen.setdefault(float(name), name) != name:
-            return seen[float(name)], name
+        if is_number(name) and seen.setdefault(number_in(name), name) != name:
+            return seen[number_in(name)], name
     return ()
 
 
 def is_number(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
+        return math.isfinite(number_in(text))
     except ValueError:
         return False
+
+
+def number_in(text: str) -> float:
+    """The number that a text is, with a decimal point or a decimal comma (3,5 and 1.250,75); a ValueError
+    where it is none, or could be two: 1,250 is 1.25 to some and 1250 to others."""
+    if not decimal_comma(text):
+        return float(text)
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", text):
+        raise ValueError(f"{text} may be {text.replace(',', '.')} or {text.replace(',', '')}")
+    return float(text.replace(".", "").replace(",", "."))
+
+
+def decimal_comma(text: str) -> bool:
+    """Whether a text is written as a number with a decimal comma."""
+    return re.fullmatch(r"[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+", text) is not None
 
 
 def listed(names: list[str], most: int = 3) -> str:
@@ -240,8 +255,13 @@ def number_of(example: Example) -> float:
     """The number that an example is labelled with."""
     label = given(example)
     try:
-        value = float(label) if isinstance(label, str) else math.nan
+        value = number_in(label) if isinstance(label, str) else math.nan
     except ValueError:
+        if isinstance(label, str) and decimal_comma(label):
+            raise DataError(
+                f'The label "{label}"{at(example)} may be {label.replace(",", ".")} or '
+                f"{label.replace(',', '')}; write numbers with a decimal point."
+            ) from None
         value = math.nan
     if not math.isfinite(value):
         raise DataError(

@@ -34,6 +34,8 @@ class Certificate:
     new: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    library: str = "transformers"
+    """Whose files they are."""
 
     def with_notes(self, *notes: str) -> Certificate:
         return Certificate(**asdict(self) | {"notes": (*self.notes, *notes)})

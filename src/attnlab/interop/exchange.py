@@ -19,18 +19,22 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, special_names, strangeness
 from attnlab.interop.certificate import Certificate
-from attnlab.interop.class_names import labels_in, labels_out, named_labels, task_of
+from attnlab.interop.class_names import counted, labels_in, labels_out, named_labels, task_of
 from attnlab.interop.fields import Settings, Theirs, get
 from attnlab.interop.foreign import (
     ID2LABEL,
     NULL_THRESHOLD,
     Foreign,
+    NoLayoutError,
     built_with,
+    class_layout_of,
+    layout_of,
     load_model,
     resize,
     save_model,
 )
 from attnlab.interop.onnx import write_onnx
+from attnlab.interop.sentence_layout import SentenceHead
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.labels import Classification, TokenClassification
 from attnlab.model.heads.language import language_head
@@ -184,6 +188,7 @@ def export_onnx(trained: Model, settings: ModelSettings, target: Path) -> Certif
         parameters=sum(p.numel() for p in model.parameters()),
         dtype="float32",
         loaded=names,
+        library="onnxruntime",
         notes=(
             f"onnxruntime gives the same scores, to {difference:.1g} of the largest",
             "its inputs are ids and where they are real, padded on the right",
@@ -202,6 +207,41 @@ def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, Mode
     return model, equal
 
 
+@dataclass(frozen=True)
+class ExportPlan:
+    """Whose files a model will become; or what stands against it."""
+
+    library: str = ""
+    architecture: str = ""
+    steps: str = ""
+    """What comes after the trunk, where the class has no head of its own."""
+    refused: ConfigError | None = None
+    class_settings: str = ""
+    """What makes it a model of one class of transformers, head and all, where it is none."""
+
+
+def export_plan(model: Model, settings: ModelSettings, labels: Labels) -> ExportPlan:
+    """What `attnlab convert` will make of a run with this model, known before it is trained."""
+    merges = model.adapter is None or model.adapter.merges
+    plain_settings, _ = folded(model, plain(replace(counted(settings, labels), vocabulary=model.vocabulary)))
+    equal: ModelSettings = section_of("model", plain_settings)
+    try:
+        _, head, _ = (layout_of if merges else class_layout_of)(equal)
+    except ConfigError as error:
+        return ExportPlan(refused=error)
+    if not isinstance(head, SentenceHead):
+        return ExportPlan("transformers" if merges else "peft", head.architecture)
+    try:
+        class_layout_of(equal)
+    except NoLayoutError as error:
+        return ExportPlan(
+            "sentence-transformers", head.architecture, head.steps, class_settings=error.settings
+        )
+    except ConfigError:  # no class has such a head, whatever the settings
+        return ExportPlan("sentence-transformers", head.architecture, head.steps)
+    raise AssertionError("a class goes before modules")
+
+
 def export_model(
     trained: Model,
     settings: ModelSettings,
@@ -210,12 +250,14 @@ def export_model(
     *,
     base: Theirs,
     labels: Labels,
+    length: int,
     threshold: float | None = None,
 ) -> Certificate:
     """A folder that transformers' `from_pretrained` loads, tokenizer included.
 
-    `base` is the config.json that the model came with; empty for a model that was trained here. `threshold`
-    is the margin above which an answer is given, where the model answers questions.
+    `base` is the config.json that the model came with; empty for a model that was trained here. `length`
+    is how many tokens of a text the run reads, and `threshold` the margin above which an answer is given,
+    where the model answers questions.
     """
     model, equal = _without_folds(trained, settings)
     facts: dict[str, Any] = {"tokenizer": tokenizer.fingerprint}
@@ -225,7 +267,7 @@ def export_model(
     if threshold is not None:
         facts["threshold"] = threshold
         known[NULL_THRESHOLD] = -threshold
-    certificate = save_model(target, model, equal, base=known, facts=facts)
+    certificate = save_model(target, model, equal, base=known, facts=facts, length=length)
     save_tokenizer(tokenizer, target, model, length=settings.length, typed=settings.token_types > 1)
     if model.writes:
         _write_json(target / GENERATION, {name: known[name] for name in GENERATION_IDS if name in known})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -10,7 +11,7 @@ from typing import Any
 from attnlab.config.files import plain, section_of
 from attnlab.config.schema import BIASED, biased_parts
 from attnlab.config.values import ConfigError, unknown_name
-from attnlab.interop.fields import Field, Settings, Theirs, put, whole
+from attnlab.interop.fields import Field, Settings, Theirs, get, put, whole
 from attnlab.interop.names import Link, Table, links
 
 MANY = 1 << 20
@@ -125,14 +126,38 @@ class Family:
 KIND = ".kind"
 
 
-def misfits(wanted: Settings, given: Settings) -> Iterator[str]:
+@dataclass(frozen=True)
+class Misfit:
+    """A setting that a family cannot express, and what it has there."""
+
+    path: str
+    ours: Any
+    theirs: Any
+    setting: str
+    """What makes a model fit, as --set takes it."""
+
+    def __str__(self) -> str:
+        return f"model.{self.path} is {self.ours}, there {self.theirs}"
+
+
+def misfits(wanted: Settings, given: Settings) -> Iterator[Misfit]:
     """What a family cannot express of a model: the settings that would come back otherwise."""
     ours, theirs = _essential(wanted), _essential(given)
     kinds = [path for path in ours if path.endswith(KIND) and ours[path] != theirs.get(path)]
     others = tuple(path.removesuffix(KIND) + "." for path in kinds)  # whose options are others too
     for path in dict.fromkeys((*ours, *theirs)):
         if ours.get(path) != theirs.get(path) and (path in kinds or not path.startswith(others)):
-            yield f"model.{path} is {ours.get(path, 'absent')}, there {theirs.get(path, 'absent')}"
+            values = ours.get(path, "absent"), theirs.get(path, "absent")
+            yield Misfit(path, *values, _setting(given, path.removesuffix(KIND)))
+
+
+def _setting(given: Settings, path: str) -> str:
+    """The setting at a path, or the nearest above it that a config has: `bias` for one of its parts."""
+    while (value := get(given, path)) is None and "." in path:
+        path = path.rpartition(".")[0]
+    if isinstance(value, Mapping):
+        value = value["kind"]
+    return f"model.{path}={value if isinstance(value, str) else json.dumps(value)}"
 
 
 def _essential(settings: Settings) -> dict[str, Any]:

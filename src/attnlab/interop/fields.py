@@ -62,6 +62,14 @@ class Same(Field):
 
 
 @dataclass(frozen=True)
+class Some(Same):
+    """The same, where their class always has at least one."""
+
+    def write(self, ours: Settings, theirs: Theirs) -> None:
+        theirs[self.theirs] = max(1, get(ours, self.ours))
+
+
+@dataclass(frozen=True)
 class Also(Field):
     """Another name of theirs for a rate of dropout that we hold once."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+import shlex
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,8 +31,9 @@ from attnlab.interop.certificate import (
     usual_type,
 )
 from attnlab.interop.families import FAMILIES
-from attnlab.interop.family import Family, HeadOf, misfits
+from attnlab.interop.family import Family, HeadOf, Misfit, misfits
 from attnlab.interop.fields import Settings, Theirs
+from attnlab.interop.sentence_layout import SentenceHead, output_in, sentence_heads, with_dense, write_modules
 from attnlab.interop.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
@@ -76,8 +78,7 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     """
     theirs = read_json(folder / CONFIG)
     family = family_of(theirs, folder)
-    weights = Renamed(open_weights(folder), family.today)
-    head = family.head_of(theirs)
+    head, weights = _head_in(folder, family, theirs, Renamed(open_weights(folder), family.today))
     config = _settings(family, head, theirs, weights, output)
     draft = _draft(config, folder)
     accounted = _accounted(family, head, config, draft, weights, accept, replaced=output is not None)
@@ -118,8 +119,19 @@ def read_settings(folder: Path) -> schema.ModelSettings:
     """The settings of the model of such a folder, without its weights."""
     theirs = read_json(folder / CONFIG)
     family = family_of(theirs, folder)
-    weights = Renamed(open_weights(folder), family.today)
-    return _settings(family, family.head_of(theirs), theirs, weights, None)
+    head, weights = _head_in(folder, family, theirs, Renamed(open_weights(folder), family.today))
+    return _settings(family, head, theirs, weights, None)
+
+
+def _head_in(folder: Path, family: Family, theirs: Theirs, weights: Weights) -> tuple[HeadOf, Weights]:
+    """The head of a folder, and its tensors: scores that sentence-transformers computes after the trunk, or
+    the class that config.json names. A folder that only pools is a trunk: what it is for is open."""
+    output = output_in(folder)
+    trunk = family.head_of(theirs)
+    if output is None or output["kind"] != "classification" or trunk.output["kind"] != "features":
+        return trunk, weights
+    heads = {head.architecture: head for head in sentence_heads(family, output)}
+    return heads[trunk.architecture], with_dense(folder, weights, output)
 
 
 def resize(foreign: Foreign, *, vocabulary: int, length: int, seed: int = 0) -> Foreign:
@@ -236,30 +248,65 @@ def _certificate(
     )
 
 
-def layout_of(config: schema.ModelSettings, prefer: str = "") -> tuple[Family, HeadOf, Theirs]:
-    """The family and head that hold such a model, and its config.json; or why none does."""
+class NoLayoutError(ConfigError):
+    """No layout holds a model; the nearest would with other settings."""
+
+    def __init__(self, nearest: str, misfits: Sequence[Misfit]):
+        self.nearest, self.misfits = nearest, tuple(misfits)
+        super().__init__(
+            f"No published layout holds this model. The nearest is {nearest}, but "
+            f"{'; '.join(map(str, self.misfits[:6]))}. A model that is trained with {self.settings} can be "
+            "exported; this one can be written for onnxruntime: attnlab convert RUN model.onnx."
+        )
+
+    @property
+    def settings(self) -> str:
+        """What makes a model fit, as a command takes it."""
+        settings = dict.fromkeys(misfit.setting for misfit in self.misfits)
+        return " ".join(f"--set {shlex.quote(setting)}" for setting in settings)
+
+
+Layout = tuple[Family, HeadOf, Theirs]
+"""A family, its head, and the config.json of a model."""
+
+
+def layout_of(config: schema.ModelSettings, prefer: str = "") -> Layout:
+    """The layout that holds such a model: a class of transformers, `prefer` before others, or its trunk with
+    modules of sentence-transformers after it; or why none does."""
+    output = plain(config)["output"]
+    after = [(family, head) for family in FAMILIES.values() for head in sentence_heads(family, output)]
+    return _fitting(
+        config, [*sorted(_classes(output["kind"]), key=lambda c: c[1].architecture != prefer), *after]
+    )
+
+
+def class_layout_of(config: schema.ModelSettings) -> Layout:
+    """The class of transformers that holds such a model, head and all; or why none does."""
+    return _fitting(config, _classes(config.output.kind))
+
+
+def _classes(output: str) -> list[tuple[Family, HeadOf]]:
+    pairs = [(family, head) for family in FAMILIES.values() for head in family.heads]
+    return [(family, head) for family, head in pairs if head.output["kind"] == output]
+
+
+def _fitting(config: schema.ModelSettings, candidates: Sequence[tuple[Family, HeadOf]]) -> Layout:
     ours = plain(config)
     untied = ours["output"].get("tied") is False
-    tried: list[tuple[list[str], str]] = []
-    for family, head in sorted(
-        _candidates(ours["output"]["kind"]), key=lambda c: c[1].architecture != prefer
-    ):
+    tried: list[tuple[list[Misfit], str]] = []
+    for family, head in candidates:
         theirs = family.write(ours, head)
         reasons = list(misfits(ours, family.read(theirs, head, untied=untied)))
         if not reasons:
             return family, head, theirs
         tried.append((reasons, head.architecture))
     if not tried:
-        raise ConfigError(f'No published layout has a head of the kind "{config.output.kind}".')
+        raise ConfigError(
+            f'No published layout has a head of the kind "{config.output.kind}". Write it for onnxruntime '
+            "instead: attnlab convert RUN model.onnx."
+        )
     reasons, nearest = min(tried, key=lambda entry: len(entry[0]))
-    raise ConfigError(
-        f"No published layout holds this model. The nearest is {nearest}, but {'; '.join(reasons[:6])}."
-    )
-
-
-def _candidates(output: str) -> list[tuple[Family, HeadOf]]:
-    pairs = [(family, head) for family in FAMILIES.values() for head in family.heads]
-    return [(family, head) for family, head in pairs if head.output["kind"] == output]
+    raise NoLayoutError(nearest, reasons)
 
 
 def save_model(
@@ -269,8 +316,10 @@ def save_model(
     *,
     base: Theirs | None = None,
     facts: Mapping[str, Any],
+    length: int = 0,
 ) -> Certificate:
-    """Write config.json and model.safetensors as transformers does; `facts` go into the file's metadata."""
+    """Write config.json and model.safetensors as transformers does; `facts` go into the file's metadata.
+    `length` is how many tokens of a text are read, where that is less than the model could."""
     from safetensors.torch import save_file
 
     base = dict(base or {})
@@ -291,6 +340,10 @@ def save_model(
             "adapter.merge() or adapter.detach()."
         )
     folder.mkdir(parents=True, exist_ok=True)
+    names, steps = tuple(tensors), None
+    if isinstance(head, SentenceHead):
+        steps = head.steps
+        tensors = write_modules(folder, head, tensors, width=config.width, length=length or config.length)
     theirs["dtype"] = "float32"
     (folder / CONFIG).write_text(json.dumps(theirs, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     witness = json.dumps({"answer": answer(model), **facts})
@@ -300,8 +353,10 @@ def save_model(
         architecture=head.architecture,
         parameters=sum(p.numel() for p in own.values()),
         dtype="float32",
-        loaded=tuple(tensors),
-        tied=tuple(link.theirs for link in links if link.theirs not in tensors),
+        loaded=names,
+        tied=tuple(link.theirs for link in links if link.theirs not in names),
+        library="transformers" if steps is None else "sentence-transformers",
+        notes=() if steps is None else (f"computed as {head.architecture}, {steps}",),
     )
 
 

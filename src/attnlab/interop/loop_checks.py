@@ -12,12 +12,13 @@ checks.finish(step)
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec
 
 import torch
 from torch import Tensor, nn
@@ -27,16 +28,18 @@ from attnlab.checks.check import EARLY
 from attnlab.checks.contamination import Contamination
 from attnlab.checks.first_loss import FirstLoss
 from attnlab.checks.inputs_matter import InputsMatter, mixed
-from attnlab.checks.module_subject import Claim, claimed_mask
+from attnlab.checks.module_subject import Claim, claimed_mask, item_of, scores_of
 from attnlab.checks.moved import Moved
 from attnlab.checks.reload import Reload
+from attnlab.checks.subject import UnaskableError
 from attnlab.checks.targets import Targets, shifted
+from attnlab.config.values import ConfigError
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.example import Example
 from attnlab.data.overlap import overlap_of
 from attnlab.data.splits import Splits
-from attnlab.interop.module_checks import check_module, own_tokenizer, timed_finding
-from attnlab.interop.observing import Observer, Part, SeenCall, scores_of
+from attnlab.interop.module_checks import OF_MODULES, check_module, guarded_finding, own_tokenizer
+from attnlab.interop.observing import Observer, Part, SeenCall, UnsoundWarning
 from attnlab.model.isolation import undisturbed
 from attnlab.model.losses import IGNORE
 from attnlab.runs.faults import UnsoundError
@@ -61,15 +64,34 @@ KEY_BIASES = ("key.bias", "k_proj.bias", "k_lin.bias")
 """Biases that a softmax ignores: no gradient reaches them but rounding."""
 
 
-class UnsoundWarning(UserWarning):
-    """A check warns or failed, and the training goes on."""
+P = ParamSpec("P")
+
+
+def harmless(method: Callable[P, Findings]) -> Callable[P, Findings]:
+    """A moment of a loop, in which an error of attnlab's is warned of and ends nothing. With `stop` a failed
+    check ends it, and so does a wrong setting."""
+
+    @functools.wraps(method)
+    def guarded(*args: P.args, **given: P.kwargs) -> Findings:
+        try:
+            return method(*args, **given)
+        except Exception as error:
+            if isinstance(error, ConfigError | UnsoundError) and getattr(args[0], "stop", False):
+                raise
+            message = f"attnlab could not check the training: {type(error).__name__}: {error}"
+            warnings.warn(f"{message} The training goes on.", UnsoundWarning, stacklevel=2)
+            return Findings()
+
+    return guarded
 
 
 class LoopChecks:
     """Checks of someone's own loop. `findings` has what they found, as has checks.json of the folder.
 
     With `stop` a check that fails before the first step raises UnsoundError, unless its name is in `allow`;
-    otherwise it warns.
+    otherwise it warns, and nothing that goes wrong in a check ends the loop. `vocabulary` is how many tokens
+    the model knows, `forward(model, ids)` gives its scores, `mask` is what it claims to see: each is asked of
+    the model where it is not given.
     """
 
     def __init__(
@@ -87,7 +109,10 @@ class LoopChecks:
         self.asked: dict[str, Any] = {"vocabulary": vocabulary, "mask": mask, "forward": forward}
         self.findings: Findings = Findings()
         self.observer = Observer()
+        self.initial: dict[str, Tensor] = {}
+        self.begun = False
 
+    @harmless
     def before(
         self,
         model: nn.Module,
@@ -101,12 +126,26 @@ class LoopChecks:
         self.model, self.tokenizer = model, tokenizer
         self.pretrained = known_elsewhere(model) if pretrained is None else pretrained
         self.initial, self.begun = samples(model), False
-        findings = check_module(model, tokenizer=tokenizer, length=LENGTH, whole=WHOLE, **self.asked)
+        findings = self._of_model()
         if data is not None:
-            findings.append(timed_finding(lambda: contamination(data, tokenizer)))
+            work = functools.partial(contamination, data, tokenizer)
+            findings.append(guarded_finding(Contamination(), "before", work))
         self.observer.attach(model)
         return self._add(findings)
 
+    def _of_model(self) -> list[Finding]:
+        """What the model is found to do; where it cannot be asked as it is, why, and what to give."""
+        given = {"tokenizer": self.tokenizer, "length": LENGTH, "whole": WHOLE, **self.asked}
+        try:
+            return check_module(self.model, **given)
+        except ConfigError as error:
+            if self.stop:
+                raise
+            message = f"The model is not checked: {error} The training goes on."
+            warnings.warn(message, UnsoundWarning, stacklevel=5)
+            return [check().unasked("before", UnaskableError(str(error))) for check in OF_MODULES]
+
+    @harmless
     def stepping(self) -> Findings:
         """Right before the optimizer's first step, when the gradients of all its batches are there: targets,
         first loss, accumulation. Later calls do nothing."""
@@ -115,13 +154,15 @@ class LoopChecks:
         self.begun, self.observer.training = True, False
         parts = self.observer.parts
         words = [part for part in parts if part.taught.ndim > 1]
+        mask = self.asked["mask"] or claimed_mask(self.model)
         findings = [
-            timed_finding(lambda: targets(words, self.asked["mask"] or claimed_mask(self.model))),
-            timed_finding(lambda: first_loss(parts, self.pretrained)),
-            timed_finding(lambda: accumulation(parts)),
+            guarded_finding(Targets(), "before", lambda: targets(words, mask)),
+            guarded_finding(FirstLoss(), "before", lambda: first_loss(parts, self.pretrained)),
+            guarded_finding(Accumulation(), "before", lambda: accumulation(parts)),
         ]
         return self._add(findings)
 
+    @harmless
     def evaluated(
         self,
         step: int,
@@ -136,7 +177,7 @@ class LoopChecks:
         findings = []
         if labels and predicted is not None:
             findings = [provisional(finding) for finding in judge(labels, predicted)]
-        findings.append(timed_finding(lambda: self.inputs_matter(step)))
+        findings.append(guarded_finding(InputsMatter(), "evaluation", lambda: self.inputs_matter(step)))
         self.observer.clear()
         return self._add(findings, step)
 
@@ -161,15 +202,16 @@ class LoopChecks:
 
     def _loss(self, seen: SeenCall) -> float | None:
         with undisturbed(self.model) as model:
-            loss = getattr(seen.answer(model), "loss", None)
+            loss = item_of(seen.answer(model), "loss")
         return None if loss is None else float(loss)
 
+    @harmless
     def finish(self, step: int, *, reload: Callable[[], nn.Module] | None = None) -> Findings:
         """At the end: what moved, and whether the model that `reload` loads gives the same scores."""
         self.observer.detach()
-        findings = [timed_finding(lambda: self.moved())]
+        findings = [guarded_finding(Moved(), "after", self.moved)]
         if reload is not None:
-            findings.append(timed_finding(lambda: self.reloaded(reload)))
+            findings.append(guarded_finding(Reload(), "after", lambda: self.reloaded(reload)))
         return self._add(findings, step)
 
     def moved(self) -> Finding:
@@ -203,6 +245,7 @@ class LoopChecks:
             scores.append(output.cpu())
         return check.judge("after", scores[0], scores[1])
 
+    @harmless
     def add(self, findings: Sequence[Finding]) -> Findings:
         """Findings from elsewhere, told and kept with the others."""
         return self._add(findings)

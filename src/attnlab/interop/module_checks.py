@@ -11,6 +11,7 @@ from typing import Any
 import tokenizers as library
 from torch import nn
 
+from attnlab.checks.check import Check, raised
 from attnlab.checks.decoding import Decoding
 from attnlab.checks.dependency import Dependency
 from attnlab.checks.invariance import Invariance
@@ -53,10 +54,23 @@ def check_module(
     except TooLargeError as error:
         findings = [check().unasked(when, error) for check in OF_MODULES]
     else:
-        findings = [timed_finding(partial(check().ask, subject)) for check in OF_MODULES]
+        findings = [guarded_finding(check(), when, partial(check().ask, subject)) for check in OF_MODULES]
     if tokenizer is not None:
-        findings.append(timed_finding(lambda: tokenizer_of(module, tokenizer, when)))
+        work = partial(tokenizer_of, module, tokenizer, when)
+        findings.append(guarded_finding(TokenizerIdentity(), when, work))
     return [replace(finding, implementation=of) for finding in findings]
+
+
+def guarded_finding(check: Check, when: When, work: Callable[[], Finding]) -> Finding:
+    """What a check finds; where it raises an error, that is what it found."""
+
+    def made() -> Finding:
+        try:
+            return work()
+        except Exception as error:  # of anybody's model, data or tokenizer: the others are still asked
+            return check.finding(when, Outcome.WARN, "raised", None, **raised(error))
+
+    return timed_finding(made)
 
 
 def timed_finding(work: Callable[[], Finding]) -> Finding:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
+from attnlab.checks.module_subject import scores_of
 from attnlab.model.losses import IGNORE
 
 ROWS = 256
@@ -18,6 +22,10 @@ SMOOTH = 8
 SPREAD = 0.05
 KEPT = 200_000
 """Predictions that are kept of one evaluation."""
+
+
+class UnsoundWarning(UserWarning):
+    """A check warns or failed, or could not be made, and the training goes on."""
 
 
 @dataclass(frozen=True)
@@ -135,25 +143,50 @@ class Observer:
     held_out: SeenCall | None = None
     """The first batch that was evaluated, or else trained on."""
     training: bool = True
+    handle: RemovableHandle | None = None
 
     def attach(self, model: nn.Module) -> None:
         self.handle = model.register_forward_hook(self._seen, with_kwargs=True)
 
     def detach(self) -> None:
-        self.handle.remove()
+        if self.handle is not None:
+            self.handle.remove()
 
     def clear(self) -> None:
         self.labels.clear()
         self.predicted.clear()
 
     def _seen(self, model: nn.Module, args: tuple[Any, ...], given: dict[str, Any], output: Any) -> None:
+        with self._apart():
+            self._note(model, args, given, output)
+
+    @contextmanager
+    def _apart(self) -> Iterator[None]:
+        """Whatever goes wrong here is not the loop's: from then on the model is not observed."""
+        try:
+            yield
+        except Exception as error:
+            self.detach()
+            warnings.warn(
+                f"attnlab no longer observes the model: {type(error).__name__}: {error}. The training goes "
+                "on; what is checked from its batches stays unchecked.",
+                UnsoundWarning,
+                stacklevel=4,
+            )
+
+    def _note(self, model: nn.Module, args: tuple[Any, ...], given: dict[str, Any], output: Any) -> None:
         scores = scores_of(output)
         if scores is None:
             return
         if model.training and self.training and scores.requires_grad:
             self._keep(args, given)
             ids, labels = ids_of(args, given), given.get("labels")
-            scores.register_hook(lambda gradient: self.parts.append(part_of(ids, labels, scores, gradient)))
+
+            def keep(gradient: Tensor) -> None:
+                with self._apart():
+                    self.parts.append(part_of(ids, labels, scores, gradient))
+
+            scores.register_hook(keep)
         elif not model.training:
             self._evaluated(args, given, scores)
 
@@ -179,10 +212,3 @@ def by_row(value: Any, rows: int) -> bool:
 def ids_of(args: tuple[Any, ...], given: Mapping[str, Any]) -> Tensor | None:
     ids = given.get("input_ids", args[0] if args else None)
     return ids if isinstance(ids, Tensor) and not ids.is_floating_point() else None
-
-
-def scores_of(output: Any) -> Tensor | None:
-    """The scores of classes or words in what a model returned."""
-    scores = output.get("logits") if isinstance(output, dict) else getattr(output, "logits", output)
-    scores = scores[0] if isinstance(scores, (tuple, list)) and scores else scores
-    return scores if isinstance(scores, Tensor) and scores.ndim >= 2 and scores.is_floating_point() else None

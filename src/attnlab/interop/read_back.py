@@ -22,6 +22,7 @@ from attnlab.interop.foreign import CONFIG, ID2LABEL, NULL_THRESHOLD, load_model
 from attnlab.interop.onnx import TOLERANCE
 from attnlab.interop.peft.adapter_files import WEIGHTS as ADAPTER
 from attnlab.interop.peft.adapter_files import read_adapter
+from attnlab.interop.sentence_layout import apply_modules, output_in
 from attnlab.interop.weights import Safe
 from attnlab.model.isolation import AnyModule
 from attnlab.model.model import Model
@@ -91,15 +92,19 @@ class ByModule(ReadBack):
 
     @torch.no_grad()
     def scores(self, text: ReadText, *, by_place: bool) -> Tensor:
-        ids = torch.tensor([text.ids])
-        if text.source is not None:
-            return answers_of(self.module(input_ids=torch.tensor([text.source]), decoder_input_ids=ids))
-        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
-        if text.types is not None:
-            given["token_type_ids"] = torch.tensor([text.types])
-        output = self.module(**given)
+        output = self.output(text)
         summary = None if by_place else getattr(output, "pooler_output", None)
         return answers_of(output) if summary is None else summary
+
+    def output(self, text: ReadText) -> Any:
+        return self.module(**self.inputs(text))
+
+    def inputs(self, text: ReadText) -> dict[str, Tensor]:
+        ids = torch.tensor([text.ids])
+        if text.source is not None:
+            return {"input_ids": torch.tensor([text.source]), "decoder_input_ids": ids}
+        given = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        return given if text.types is None else given | {"token_type_ids": torch.tensor([text.types])}
 
 
 class ByTransformers(ByModule):
@@ -130,13 +135,46 @@ class ByTransformers(ByModule):
         return list(self.plain_tokenizer(text, pair)["input_ids"])
 
 
+class ByModules(ByTransformers):
+    """A folder of sentence-transformers: its trunk as transformers loads it, then what its files say."""
+
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        self.folder = folder
+
+    @torch.no_grad()
+    def scores(self, text: ReadText, *, by_place: bool) -> Tensor:
+        return apply_modules(self.folder, self.output(text).last_hidden_state)
+
+
+class BySentenceTransformers(ByModules):
+    """The same folder as sentence-transformers loads it."""
+
+    def __init__(self, folder: Path):
+        super().__init__(folder)
+        import sentence_transformers
+        import transformers
+
+        with quiet(transformers):
+            loaded = sentence_transformers.SentenceTransformer(
+                str(folder), device="cpu", local_files_only=True
+            )
+        self.whole, self.equal = precise(loaded)
+        self.implementation = f"sentence-transformers {sentence_transformers.__version__}"
+
+    @torch.no_grad()
+    def scores(self, text: ReadText, *, by_place: bool) -> Tensor:
+        scores: Tensor = self.whole(self.inputs(text))["sentence_embedding"]
+        return scores
+
+
 class ByAttnlab(ReadBack):
     """The same folder by our own code, where transformers is not installed."""
 
     implementation = "attnlab"
 
     def __init__(self, folder: Path):
-        foreign = load_model(folder)
+        foreign = load_model(folder, output=unread_head(folder))
         self.tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))  # as others read it
         self.model, self.equal = precise(foreign.model)
         named, threshold = foreign.theirs.get(ID2LABEL), foreign.theirs.get(NULL_THRESHOLD)
@@ -206,9 +244,17 @@ class ByPeft(ByModule):
         self.numbers = sum(sizes.values())
 
 
+def unread_head(folder: Path) -> dict[str, Any] | None:
+    """Modules of a folder that `load_model` leaves to whoever asks, since they have no weights."""
+    output = output_in(folder)
+    return output if output is not None and output["kind"] == "sentence" else None
+
+
 def read_back(folder: Path) -> ReadBack:
-    """A folder in transformers' layout, by transformers where it is installed."""
+    """A folder in the layout of transformers or sentence-transformers, by these where they are installed."""
     try:
+        if output_in(folder) is not None:
+            return (BySentenceTransformers if find_spec("sentence_transformers") else ByModules)(folder)
         return ByTransformers(folder)
     except NotLoadedError as error:
         if error.tried:

@@ -16,22 +16,39 @@ from attnlab.model.model import Model
 def save_tokenizer(tokenizer: Tokenizer, target: Path, model: Model, *, length: int, typed: bool) -> None:
     """Write it for a model that reads `length` tokens, with token types where it is `typed`.
 
-    A text that a decoder is to continue must not end with the stop token, and is padded on the left. The
-    post-processor of training, which ends each text, is kept beside it for whoever imports the folder.
+    A text that a decoder is to continue must not end with the stop token, and is padded on the left; one that
+    it classifies ends with it, also where the tokenizer adds nothing by itself. The post-processor of
+    training is kept beside it for whoever imports the folder.
     """
     settings = _settings(tokenizer, length, typed)
     prompted = model.writes and not model.trunk.reads_source
     own = json.loads(tokenizer.inner.to_str())
-    open_ended = _open_ended(own.get("post_processor")) if prompted else None
+    other = _open_ended(own.get("post_processor")) if prompted else _ended(tokenizer)
     tokenizer.save(target)
     if prompted:
         settings["padding_side"] = "left"
-    if open_ended is not None:
+    if other is not None:
         settings[IN_TRAINING] = own["post_processor"]
-        inner = library.Tokenizer.from_str(json.dumps(own | {"post_processor": open_ended}))
+        inner = library.Tokenizer.from_str(json.dumps(own | {"post_processor": other}))
         inner.save(str(target / "tokenizer.json"))
     text = json.dumps(settings, indent=2) + "\n"
     (target / "tokenizer_config.json").write_text(text, encoding="utf-8")
+
+
+def _ended(tokenizer: Tokenizer) -> dict[str, Any] | None:
+    """What puts the stop token after each text, where we do that and the tokenizer's own file does not."""
+    text, stop = tokenizer.encode("a"), tokenizer.specials.stop
+    if stop is None or tokenizer.inner.encode("a").ids == tokenizer.form.single(text):
+        return None
+    name = tokenizer.token(stop)
+    end = {"SpecialToken": {"id": name, "type_id": 0}}
+    first, second = ({"Sequence": {"id": which, "type_id": 0}} for which in "AB")
+    return {
+        "type": "TemplateProcessing",
+        "single": [first, end],
+        "pair": [first, end, second, end],
+        "special_tokens": {name: {"id": name, "ids": [stop], "tokens": [name]}},
+    }
 
 
 def _open_ended(post_processor: Any) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel, TrainerCallback
 
-from attnlab.checks.module_subject import Claim
-from attnlab.interop.loop_checks import LoopChecks, contamination
-from attnlab.interop.module_checks import timed_finding
+from attnlab.checks.contamination import Contamination
+from attnlab.checks.module_subject import Claim, Forward
+from attnlab.interop.loop_checks import LoopChecks, contamination, harmless
+from attnlab.interop.module_checks import guarded_finding
 from attnlab.runs.findings import Finding, Findings
 
 
@@ -21,8 +23,10 @@ class Soundness(TrainerCallback):
     """Checks a Trainer's run: before the first step, at each evaluation, and at its end.
 
     What is found stands in checks.json of the output folder, and what is bad is warned of. With `stop` a
-    check that fails before the first step raises UnsoundError, unless its name is in `allow`. `data` are the
-    data sets to compare (train, dev, test) where they are not the Trainer's own.
+    check that fails before the first step raises UnsoundError, unless its name is in `allow`; without it
+    nothing that goes wrong in a check ends the training. `data` are the data sets to compare (train, dev,
+    test) where they are not the Trainer's own. A module of your own may need `vocabulary` (how many tokens it
+    knows), `forward(model, ids)`, which gives its scores, and the `mask` that it claims.
     """
 
     def __init__(
@@ -31,12 +35,16 @@ class Soundness(TrainerCallback):
         *,
         stop: bool = False,
         allow: Collection[str] = (),
+        vocabulary: int | None = None,
         mask: Claim | None = None,
+        forward: Forward | None = None,
         data: Mapping[str, Iterable[Any]] | None = None,
         pretrained: bool | None = None,
     ):
         self.folder, self.data, self.pretrained = folder, data, pretrained
+        self.stop = stop
         self.settings: dict[str, Any] = {"stop": stop, "allow": allow, "mask": mask}
+        self.settings |= {"vocabulary": vocabulary, "forward": forward}
         self.checks: LoopChecks | None = None
         self.compared = data is not None
 
@@ -66,12 +74,16 @@ class Soundness(TrainerCallback):
             self.checks.stepping()
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+        self._evaluated(int(state.global_step), given)
+
+    @harmless
+    def _evaluated(self, step: int, given: Mapping[str, Any]) -> Findings:
         if self.checks is None:
-            return
+            return Findings()
         if not self.compared:
             self.compared = True
             self.checks.add(self._compared(given))
-        self.checks.evaluated(int(state.global_step))
+        return self.checks.evaluated(step)
 
     def _compared(self, given: Mapping[str, Any]) -> list[Finding]:
         """The Trainer's own data sets, once an evaluation has shown the second."""
@@ -79,7 +91,8 @@ class Soundness(TrainerCallback):
         sets = {name: getattr(loader, "dataset", None) for name, loader in loaders.items()}
         data = {name: rows_of(rows) for name, rows in sets.items() if isinstance(rows, Sized)}
         with torch.random.fork_rng():  # rows may be made with random numbers
-            return [timed_finding(lambda: contamination(data, given.get("processing_class")))]
+            work = partial(contamination, data, given.get("processing_class"))
+            return [guarded_finding(Contamination(), "before", work)]
 
     def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
         if self.checks is None:

@@ -132,6 +132,26 @@ class Renamed:
         return self.inner.tensor(self._held[name])
 
 
+class Joined:
+    """The tensors of several, none of which share a name."""
+
+    def __init__(self, parts: list[Weights]):
+        self.metadata = {key: value for part in reversed(parts) for key, value in part.metadata.items()}
+        self._held = {name: part for part in parts for name in part.names()}
+
+    def names(self) -> list[str]:
+        return list(self._held)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self._held[name].shape(name)
+
+    def dtype(self, name: str) -> str:
+        return self._held[name].dtype(name)
+
+    def tensor(self, name: str) -> Tensor:
+        return self._held[name].tensor(name)
+
+
 def _unpickled(file: Path) -> dict[Any, Any]:
     import pickle
 

@@ -119,6 +119,10 @@ class Metric(ABC):
         influences[first] = jackknife(summed_by(cluster, parts), self.of)
         return influences
 
+    def standard_error(self, examples: Examples) -> float:
+        """How far the value is from that of all such examples, as a rule."""
+        return float(np.sqrt((self.influences(examples) ** 2).sum()))
+
     def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
         """The value with its interval over examples like these."""
         value, weights = self.value(examples), self.weights(examples)
@@ -128,9 +132,7 @@ class Metric(ABC):
             weights = summed_by(cluster, weights)
         if (weights > 0).sum() < 2:
             return Estimate(value, math.nan, math.nan, n, level)
-        half = t_reach(freedom_of(weights), 1 - level) * float(
-            np.sqrt((self.influences(examples) ** 2).sum())
-        )
+        half = t_reach(freedom_of(weights), 1 - level) * self.standard_error(examples)
         if half == 0:  # all examples are alike, such as all right: that says nothing of others
             return Estimate(value, math.nan, math.nan, n, level)
         least, most = self.limits

@@ -40,13 +40,16 @@ class Stepped:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
-    """A pass over the dev split."""
+    """A pass over the dev split: `best` where it has the best score so far, `kept` where its checkpoint is
+    now the one that is kept. `error` is the standard error of the score that decides."""
 
     step: int
     loss: float
     seconds: float
     best: bool
     scores: Mapping[str, float] = field(default_factory=dict)
+    kept: bool = False
+    error: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,11 +16,15 @@ RECORD = "run.json"
 
 
 class BestRecord(TypedDict, total=False):
-    """The checkpoint that dev chose."""
+    """The checkpoint that dev chose, and beside it the very best score: where that is of another step, the
+    two lie within its standard error."""
 
     step: int
     metric: str
     value: float | None
+    top_step: int
+    top_value: float | None
+    top_error: float
 
 
 class LabelRecord(TypedDict, total=False):

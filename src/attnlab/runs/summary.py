@@ -47,6 +47,37 @@ class StudyRecord(ResolvedRecord, total=False):
     lengths: Histogram
 
 
+BASELINES = "baselines.json"
+"""In a run's folder, what its scores are compared with."""
+
+
+class BaselineRecord(TypedDict, total=False):
+    """What is reached on dev without training on the task; `metric` says in what."""
+
+    name: Required[str]
+    value: Required[float]
+    interval: list[float] | None
+    n: int
+    definition: str
+    metric: Required[str]
+
+
+class BaselinesRecord(TypedDict, total=False):
+    """What baselines.json holds: the baselines, and how label words were asked for."""
+
+    template: Required[str]
+    words: Required[dict[str, str]]
+    dev: list[BaselineRecord]
+
+
+def read_baselines(folder: Path) -> list[BaselineRecord]:
+    """The baselines of a run; none where it has not come to its end."""
+    try:
+        return read_object(folder / BASELINES, BaselinesRecord).get("dev", [])
+    except FileNotFoundError:
+        return []
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
     """A run's folder in short. `whole` says that its numbers are of all of dev.
@@ -63,6 +94,8 @@ class RunSummary:
     metric: str = "loss"
     """By which its best checkpoint is chosen."""
     curve: RunCurve = RunCurve()
+    scored_step: int = 0
+    """The step whose scores these are: the checkpoint that is opened, or the last of a study's run."""
 
     def as_json(self) -> dict[str, Any]:
         """All that a comparison goes by."""
@@ -72,6 +105,7 @@ class RunSummary:
             "trace": run.trace,
             "initial": run.initial,
             "config": self.config,
+            "scored_step": self.scored_step,
         }
 
     def as_row(self) -> dict[str, Any]:
@@ -114,22 +148,35 @@ def read_summary(folder: Path) -> RunSummary:
     """What a run's folder says of it, whatever became of it."""
     record, measured = read_record(folder), read_result(folder)
     with reading(folder / RECORD):
+        scored = kept_evaluation(folder / METRICS_FILE, record)
         metric = str((record.get("best") or {}).get("metric", "loss"))
         return RunSummary(
             name=name_of(folder),
             date=str((record.get("versions") or {}).get("started", "")),
             whole=(measured is not None and measured.status == "finished") or whole_dev(record),
             config=record["config"],
-            result=_result(folder, record, measured or RunResult()),
+            result=_result(folder, record, scored, measured or RunResult()),
             metric=metric,
             curve=curve_of(folder / METRICS_FILE, metric),
+            scored_step=int(record.get("step") or 0) if measured else int(scored.get("step", 0)),
         )
 
 
-def _result(folder: Path, record: Mapping[str, Any], measured: RunResult) -> RunResult:
+def kept_evaluation(file: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The evaluation of the checkpoint that is opened: of the step that dev chose, or the last so far."""
+    last = latest(file, "evaluated").get("evaluated", {})
+    chosen = (record.get("best") or {}).get("step")
+    if chosen is None or last.get("step") == chosen:
+        return last
+    evaluations = (event for event in read_events(file) if event["event"] == "evaluated")
+    return next((event for event in evaluations if event["step"] == chosen), last)
+
+
+def _result(
+    folder: Path, record: Mapping[str, Any], scored: Mapping[str, Any], measured: RunResult
+) -> RunResult:
     """What the run came to: as it was measured, or as far as its own files tell."""
-    last = latest(folder / METRICS_FILE, "stepped", "evaluated")
-    scored = last.get("evaluated")
+    last = latest(folder / METRICS_FILE, "stepped")
     evaluated = {"loss": scored["loss"], **scored["scores"]} if scored else {}
     seconds = trained_seconds(folder, record)
     findings = read_findings(folder)  # all there is of a run that was refused or killed

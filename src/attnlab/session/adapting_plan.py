@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 
@@ -14,15 +15,18 @@ from attnlab.config import schema
 from attnlab.config.values import Choice
 from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
+from attnlab.data.label_quality import LabelQuality, label_quality
 from attnlab.data.loader import Loader
+from attnlab.data.reading_wording import decimal_sentence, quality_sentences, separator_sentences
 from attnlab.documents.numbers import duration
 from attnlab.evaluation.features import keeps_features
+from attnlab.interop.exchange import ExportPlan, export_plan
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
 from attnlab.session.session import Session
 from attnlab.session.training import in_order
 from attnlab.targets.wording import labels_sentence
-from attnlab.training.budget import amount
+from attnlab.training.budget import amount, patience_phrase
 from attnlab.training.loop import backward
 
 FORMULAS = 4
@@ -35,6 +39,8 @@ class AdaptingPlan:
 
     rows: Mapping[str, int]
     labels: str
+    quality: LabelQuality
+    separators: Mapping[Path, str]
     cut: str
     method: str
     tuned: int
@@ -43,26 +49,43 @@ class AdaptingPlan:
     parameters: int
     epochs: float
     steps: int
-    patience: int | str
+    patience: int | Literal["unlimited"]
     metric: str
     seconds: float
+    export: ExportPlan
     folder: Path
 
     def __str__(self) -> str:
         rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
         share = percent(self.tuned / self.parameters)
-        stops = f"; it stops after {self.patience} evaluations without a better dev {self.metric}"
+        stops = (
+            ""
+            if self.patience == "unlimited"
+            else f"; it stops {patience_phrase(self.patience, self.metric)}"
+        )
         lines = [
+            *separator_sentences(self.separators),
             f"Rows: {rows}. {visible(self.labels)}.",
+            decimal_sentence(self.quality),
+            *(f"Warning: {visible(sentence)}" for sentence in quality_sentences(self.quality)),
             f"{self.cut}." if self.cut else "",
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
             closed_form(self.formulas),
-            f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}"
-            f"{stops if self.patience != 'unlimited' else ''}.",
+            f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}{stops}.",
             f"Expected time: {duration(self.seconds)} at most, from one measured step.",
+            export_sentence(self.export),
             f"The run goes to {visible(str(self.folder))}",
         ]
         return "\n".join(filter(None, lines))
+
+
+def export_sentence(export: ExportPlan) -> str:
+    """Who will be able to load the model."""
+    if export.refused is not None:
+        return f"attnlab convert will not export it to transformers: {export.refused}"
+    steps = f", {export.steps}" if export.steps else ""
+    as_class = f"; for one class of transformers: {export.class_settings}" if export.class_settings else ""
+    return f"attnlab convert will export it to {export.library} ({export.architecture}{steps}){as_class}."
 
 
 def closed_form(terms: Sequence[Term]) -> str:
@@ -83,6 +106,8 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
     return AdaptingPlan(
         rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
         labels=labels_sentence(**vars(session.labels)),
+        quality=label_quality(dataset.splits.every(), dataset.splits.names),
+        separators=dataset.corpus.separators(),
         cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
         method=_method_told(config.adapter),
         tuned=model.adapter.tuned,
@@ -93,6 +118,7 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
         patience=config.training.patience,
         metric=session.task.metrics[0].replace("_", " "),
         seconds=min(_seconds(session, loader, epochs), limits.get("seconds", math.inf)),
+        export=export_plan(model, config.model, session.labels),
         folder=folder,
     )
 

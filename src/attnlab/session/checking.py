@@ -15,7 +15,7 @@ from attnlab.config.schema import Config
 from attnlab.data.corpora.readers import reader_of
 from attnlab.data.corpora.records import Broken
 from attnlab.data.errors import DataError
-from attnlab.data.labels import Labels
+from attnlab.data.labels import Labels, number_in
 from attnlab.interop.foreign import CONFIG
 from attnlab.interop.published_checks import of_imported, of_published
 from attnlab.metrics.metric import Examples
@@ -113,7 +113,7 @@ def of_predictions(file: Path, *, label: str = "label", prediction: str = "predi
 def measurements(values: Sequence[str]) -> list[float] | None:
     """Values as numbers; None where one of them is not a number."""
     try:
-        numbers = [float(value) for value in values]
+        numbers = [number_in(value) for value in values]
     except ValueError:
         return None
     return numbers if all(map(math.isfinite, numbers)) else None

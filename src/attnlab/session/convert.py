@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from attnlab.data.labels import Labels
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, in_unit, to_unit
 from attnlab.interop.exchange import export_model, export_onnx, import_model
-from attnlab.interop.foreign import CONFIG, fetch, layout_of
+from attnlab.interop.foreign import CONFIG, class_layout_of, fetch
 from attnlab.interop.peft.adapter_files import write_adapter
 from attnlab.interop.read_back import ByOnnx, adapter_read_back, read_back
 from attnlab.runs.findings import Finding
@@ -47,7 +48,7 @@ def convert(
         "length": length,
     }
     refuse_taken(out)
-    if (place / RECORD).is_file() or place.parent.name == "checkpoints":
+    if is_run(place):
         if any(choices.values()):
             raise ConfigError(
                 f"{place} is a run, which is exported unchanged; --head, --vocabulary, --length and "
@@ -63,6 +64,12 @@ def convert(
     if place.exists():
         raise ConfigError(f"{place} holds neither a run ({RECORD}) nor a checkpoint ({CONFIG}).")
     return import_model(fetch(str(source)), out, **choices)
+
+
+def is_run(source: str | Path) -> bool:
+    """Whether a source is a run of ours, or a checkpoint of one: it is exported, all else is imported."""
+    place = model_folder(source)
+    return (place / RECORD).is_file() or place.parent.name == "checkpoints"
 
 
 def refuse_taken(out: Path) -> None:
@@ -82,9 +89,32 @@ def _export_run(run: Path, target: Path) -> Certificate:
     task = trained.deciding
     threshold = task.threshold if isinstance(task, AnswerSpans) and task.threshold != "dev" else None
     certificate = export_model(
-        model, settings, trained.tokenizer, target, base=base, labels=labels, threshold=threshold
+        model,
+        settings,
+        trained.tokenizer,
+        target,
+        base=base,
+        labels=labels,
+        length=trained.config.data.length,
+        threshold=threshold,
     )
     return certificate.with_notes(*notes_of(confirm_export(run, target, lambda: read_back(target))))
+
+
+def loading_lines(certificate: Certificate, target: Path) -> list[str]:
+    """How others load what was exported."""
+    folder = json.dumps(str(target))
+    if certificate.library == "sentence-transformers":
+        return [
+            f"model = sentence_transformers.SentenceTransformer({folder})",
+            "scores = model.encode(texts)",
+        ]
+    if certificate.library == "transformers":
+        return [
+            f"model = transformers.{certificate.architecture}.from_pretrained({folder})",
+            f"tokenizer = transformers.AutoTokenizer.from_pretrained({folder})",
+        ]
+    return [f"session = onnxruntime.InferenceSession({folder})"]
 
 
 def notes_of(findings: Iterable[Finding]) -> list[str]:
@@ -103,12 +133,11 @@ def export_adapter(run: str | Path, target: str | Path) -> ExportedAdapter:
     settings = counted(trained.config.model, labels)
     to_unit(trained.model, labels)
     try:
-        family, head, _ = layout_of(settings)
+        family, head, _ = class_layout_of(settings)
     except ConfigError as error:
+        merged = f" Or merge it into the weights: attnlab convert {place} {out}." if adapter.merges else ""
         raise ConfigError(
-            f"peft's files are for models that a class of transformers holds, head and all. {error} Adapt "
-            "with the head of such a class: for BERT and RoBERTa --set "
-            '"model.output=classification(pooling=first, transform=tanh)", for DistilBERT transform=relu.'
+            f"peft's files are for models that a class of transformers holds, head and all. {error}{merged}"
         ) from error
     named = {"family": family.model_type, "architecture": head.architecture}
     names = write_adapter(out, adapter, **named, base=trained.config.start)

@@ -18,6 +18,7 @@ from attnlab.data.batch import collate
 from attnlab.data.batching import budget_bounds
 from attnlab.data.corpora.readers import reader_of
 from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, example_of
+from attnlab.data.corpora.separators import Separator
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
 from attnlab.data.example import Example
@@ -127,6 +128,7 @@ class FilePredictions:
     pair: Names = NO_COLUMN
     encoding: str = "utf-8"
     skip_bad: bool = False
+    separator: Separator = "auto"
     skipped: int = 0
 
     def __iter__(self) -> Iterator[tuple[Mapping[str, Any], Prediction]]:
@@ -141,7 +143,7 @@ class FilePredictions:
         if not self.file.is_file():
             raise ConfigError(f"There is no file {self.file}; give a table of texts (.csv, .tsv, .jsonl, …).")
         parts: dict[str, str] = {}
-        for record in reader_of(self.file)(self.file, self.encoding, "line"):
+        for record in reader_of(self.file, self.separator)(self.file, self.encoding, "line"):
             if isinstance(record, Broken):
                 yield record
                 continue

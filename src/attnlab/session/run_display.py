@@ -10,6 +10,7 @@ import torch
 
 from attnlab.config.schema import Config
 from attnlab.documents.nodes import Inline, Tone, toned
+from attnlab.evaluation.word_frequencies import split_frequencies
 from attnlab.runs.display import Display, redraws
 from attnlab.runs.events import Checked, Checking, Evaluated, Event, Started, Stepped, Warned
 from attnlab.runs.findings import mark
@@ -39,7 +40,7 @@ def train_displayed(
     display: Display, session: Session, folder: Path, *, resume: bool = False, allow: Collection[str] = ()
 ) -> Run:
     """Train as `train` does, and show it."""
-    shown = RunDisplay(display, session.config.training.device, resume=resume)
+    shown = RunDisplay(display, session, resume=resume)
     return train(session, folder, resume=resume, listeners=[shown], allow=allow)
 
 
@@ -64,10 +65,12 @@ def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 
 
 
 class RunDisplay:
-    """A listener that shows a run's events."""
+    """A listener that shows a run's events. `metric` decides which checkpoint is kept."""
 
-    def __init__(self, display: Display, device: str, *, resume: bool):
-        self.display, self.device, self.resume = display, device, resume
+    def __init__(self, display: Display, session: Session, *, resume: bool):
+        self.display, self.session, self.resume = display, session, resume
+        self.metric = session.draft_task.metrics[0]
+        self.device, self.counted = session.config.training.device, not session.draft_task.predicts_words
         self.peak = self.seconds = self.tokens = self.flops = 0.0
 
     def __call__(self, event: Event) -> None:
@@ -78,16 +81,23 @@ class RunDisplay:
         elif isinstance(event, Stepped):
             self.step(event)
         elif isinstance(event, Evaluated):
-            scores = ", ".join(
-                f"{name} {score:,}" if isinstance(score, int) else f"{name} {score:,.4g}"
-                for name, score in event.scores.items()
-            )
-            best = " (best)" if event.best else ""
-            self.display.say(f"step {event.step:,}: dev loss {event.loss:.4f}{best}, {scores}")
+            self.display.say(evaluated_line(event, self.metric))
+            self.say_counted()
         elif isinstance(event, Checked):
             self.display.say(checks_line(event.outcomes, event.seconds))
         elif isinstance(event, Warned):
             self.display.say(toned(Tone.WARNING, "Warning:"), f" {event.message}")
+
+    def say_counted(self) -> None:
+        """After the first dev loss of words, what counting them gives: a model has to get below it."""
+        if self.counted:
+            return
+        self.counted, batches = True, self.session.config.training.evaluate_batches
+        losses = split_frequencies(
+            self.session.dataset, "dev", self.session.evaluator("dev", batches=batches)
+        ).losses
+        named = " and ".join(f"{one.loss:.4f} ({name})" for name, one in losses.items())
+        self.display.say(f"Counting words of the training text gives dev losses of {named}.")
 
     def check(self, event: Checking) -> None:
         text = "Checking" if event.step else "Checking the run before its first step"
@@ -115,6 +125,21 @@ class RunDisplay:
         share = f" ({self.flops / self.seconds / self.peak:.0%} of peak)" if self.peak else ""
         status = f"step {event.step:,}, loss {event.loss:.3f}, {rate:,.0f} tokens/s{share}"
         self.display.update(status if self.peak else f"{status}, {event.progress:.0%} done", event.progress)
+
+
+def evaluated_line(event: Evaluated, metric: str) -> str:
+    """One line on a pass over dev; behind the score that decides, whether its checkpoint is kept."""
+    mark = " (best)" if event.best else " (as good as the best)" if event.kept else ""
+
+    def measure(name: str, number: str) -> str:
+        return f"{name} {number}{mark}" if name == metric else f"{name} {number}"
+
+    numbers = {
+        name: f"{score:,}" if isinstance(score, int) else f"{score:,.4g}"
+        for name, score in event.scores.items()
+    }
+    loss = measure("loss", f"{event.loss:.4f}")
+    return f"step {event.step:,}: dev " + ", ".join([loss, *map(measure, numbers, numbers.values())])
 
 
 def checks_line(outcomes: Mapping[str, str], seconds: float) -> Inline:

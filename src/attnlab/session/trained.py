@@ -111,8 +111,10 @@ class Trained(Session):
         if self.imported:
             return "as it was published"
         best = self.record.get("best") or {}
-        which = ", the best on dev" if best.get("value") is not None and best.get("step") == self.step else ""
-        return f"step {self.step:,}{which}"
+        if best.get("value") is None or best.get("step") != self.step:
+            return f"step {self.step:,}"
+        is_top = best.get("top_step", self.step) == self.step
+        return f"step {self.step:,}, {'the best on dev' if is_top else 'as good as the best on dev'}"
 
     @property
     def unsound(self) -> list[str]:

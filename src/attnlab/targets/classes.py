@@ -15,7 +15,7 @@ from torch import Tensor
 from attnlab.config.values import without_middle
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent
+from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent, twice_written
 from attnlab.metrics.classes import BINS, ClassScores, confidence_bins, predicted
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
@@ -233,15 +233,6 @@ def refuse_unmeant(labels: Labels) -> None:
             "under two names would be two. Write them alike; if they are all classes, list them: "
             f"data.corpus.labels = [{', '.join(map(repr, labels.names[:3]))}, …]."
         )
-
-
-def twice_written(names: Iterable[str]) -> tuple[str, ...]:
-    """Two names of one number, such as 1 and 1.0; nothing where there are none."""
-    seen: dict[float, str] = {}
-    for name in names:
-        if is_number(name) and seen.setdefault(float(name), name) != name:
-            return seen[float(name)], name
-    return ()
 
 
 def listed(names: list[str], most: int = 3) -> str:

@@ -23,6 +23,12 @@ class State:
     evaluated: int = 0
     best_step: int = 0
     best_score: float | None = None
+    """The step that is kept as the best on dev, and its score (see training/best.py)."""
+    top_step: int = 0
+    top_score: float | None = None
+    """The step with the very best score, which need not be the one that is kept."""
+    top_error: float = 0.0
+    """The standard error of that score."""
     since_best: int = 0
     trace: Trace = Trace()
     settled: Mapping[str, float] = field(default_factory=dict)
@@ -32,6 +38,8 @@ class State:
     def of(cls, record: Mapping[str, Any]) -> State:
         """From a checkpoint."""
         renamed = {"best_score" if name == "best_loss" else name: value for name, value in record.items()}
+        if "top_score" not in renamed:  # a checkpoint of before, when the very best was the one that is kept
+            renamed |= {"top_step": renamed["best_step"], "top_score": renamed["best_score"]}
         return cls(**{**renamed, "trace": Trace.of(record.get("trace"))})
 
 
@@ -68,6 +76,12 @@ def _length(limit: str, steps: float, epoch_steps: float) -> str:
     epochs, count = f"{steps / epoch_steps:.2g} epochs", f"{math.ceil(steps):,} steps"
     about = {"steps": epochs, "epochs": count, "tokens": f"about {count}, {epochs}"}
     return about[limit]
+
+
+def patience_phrase(patience: int, metric: str) -> str:
+    """When a run loses patience."""
+    not_kept = "without a better dev loss" if metric == "loss" else f"with a dev {metric} below the best"
+    return f"after {patience} evaluations {not_kept}"
 
 
 def amount(limit: float, name: str) -> str:

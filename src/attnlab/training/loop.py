@@ -17,7 +17,6 @@ from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.features import FeaturesOf, no_features
-from attnlab.metrics import METRICS
 from attnlab.metrics.measures import TRAIN
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
@@ -26,6 +25,7 @@ from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Stepping, Warned
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training import budget
+from attnlab.training.best import judged, standard_error
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import (
     Checkpoint,
@@ -177,7 +177,7 @@ class Loop:
         )
         if patience == "unlimited" or self.evaluate_model is None:
             return sentence
-        return f"{sentence} Earlier after {patience} evaluations without a better dev {self.task.metrics[0]}."
+        return f"{sentence} Earlier {budget.patience_phrase(patience, self.task.metrics[0])}."
 
     def end(self, interrupt: Interrupt) -> str:
         """Why the run is over; nothing while it is not."""
@@ -209,20 +209,23 @@ class Loop:
         assert self.evaluate_model is not None
         began = time.perf_counter()
         evaluation = self.evaluation = self.evaluate_model(written=self.texts_due())
-        score, before = evaluation.score(self.task.metrics[0]), self.state.best_score
-        best = before is None or METRICS[self.task.metrics[0]].is_better(score, before)
         self.state = replace(
-            self.state,
+            judged(self.state, evaluation, self.task.metrics[0]),
             evaluated=self.state.step,
-            best_step=self.state.step if best else self.state.best_step,
-            best_score=score if best else before,
-            since_best=0 if best else self.state.since_best + 1,
             settled=self.task.fit_decision(evaluation.examples.columns),
         )
         scores = {**evaluation.scores, **self.train_scores()}
-        seconds = time.perf_counter() - began
+        state, seconds = self.state, time.perf_counter() - began
         self.tell(
-            Evaluated(step=self.state.step, loss=evaluation.loss, seconds=seconds, best=best, scores=scores)
+            Evaluated(
+                step=state.step,
+                loss=evaluation.loss,
+                seconds=seconds,
+                best=state.step == state.top_step,
+                scores=scores,
+                kept=state.step == state.best_step,
+                error=standard_error(evaluation, self.task.metrics[0]),
+            )
         )
 
     def best_evaluation(self) -> Evaluation | None:

@@ -15,8 +15,24 @@ LEAK_FIXES: Mapping[str, str] = {
     "other": "The mask is not at fault: this module joins positions outside attention. Take norms, means and "
     "other statistics from each position alone (LayerNorm or RMSNorm over the width), and let convolutions "
     "and shifts look back only.",
+    "joined": "This module joins positions. Where it attends, compare its mask with torch.ones(T, T).tril(), "
+    "whose diagonal is 0, and apply it to the scores as −inf before the softmax; where it does not, take its "
+    "statistics from each position alone, and let convolutions and shifts look back only.",
+    "between": "What this module is given depends on it already: positions are joined in the code of "
+    "{leak[caller]}, before that call. Where it attends, compare its mask with torch.ones(T, T).tril(), "
+    "whose diagonal is 0, and apply it to the scores as −inf before the softmax; then look at shifts, means "
+    "and norms over positions.",
     "zeroed": 'Set model.masking = "-inf": zeroing weights after the softmax leaves the future in its sum.',
 }
+MIXING_FIXES: Mapping[str, str] = {
+    "scores": "Attention joins texts: give it (batch, tokens, width), and layers of torch batch_first=True.",
+    "other": "The mask is not at fault: this layer joins texts. Normalise each position by itself (LayerNorm "
+    "or RMSNorm over the width) instead of over the batch (BatchNorm).",
+    "joined": "Look for statistics over the batch, as BatchNorm takes them: normalise each position by "
+    "itself (LayerNorm or RMSNorm over the width). Then look for axes that are exchanged: layers of torch "
+    "attend along the first one unless batch_first=True.",
+}
+"""Of texts that see each other, by the part in which that begins."""
 DECODING_FIXES: Mapping[str, str] = {
     "one text": "Let each new token see the cached keys and values of all tokens before it.",
     "a second text": "Make a new cache for every text; the model must keep nothing between calls.",
@@ -179,7 +195,18 @@ def leaking(values: Values) -> Sentences:
         f"{leak_phrase(values['leak'])}; {values['pairs']} pairs leak ({', '.join(values['paths'])})",
         "The loss is computed with its target, or another text, visible: it says nothing about the text that "
         "the model generates.",
-        LEAK_FIXES[values["cause"]],
+        LEAK_FIXES[values["cause"]].format_map(values) + near_sentence(values),
+    )
+
+
+def near_sentence(values: Values) -> str:
+    """How far ahead outputs see, where that is a few tokens: so an index that is off by one looks."""
+    ahead, open_cause = values.get("ahead", 0), values["cause"] in ("scores", "joined", "between")
+    if not open_cause or not 0 < ahead <= values["length"] // 3:
+        return ""
+    return (
+        f" No output sees more than {count_of(ahead, 'token')} ahead, as with an index that is off by one: "
+        "tril(diagonal=1), or j <= i + 1."
     )
 
 
@@ -190,8 +217,7 @@ def mixing(values: Values) -> Sentences:
         f"{leak['size']:.2g}{beginning(leak)})",
         "Texts of a batch see each other, and later tokens of their own: the loss depends on the batch, and "
         "says nothing about a single text.",
-        "The mask is not at fault: statistics are taken over the batch. Normalise each position by itself "
-        "(LayerNorm or RMSNorm over the width) instead of over the batch (BatchNorm).",
+        MIXING_FIXES.get(values.get("cause", ""), MIXING_FIXES["joined"]),
     )
 
 
@@ -460,7 +486,7 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
         "a score changes by {number:.1g} of the largest when later tokens are removed",
         "The parallel scores, from which the loss is computed, are not those used in generation.",
         "Look for what depends on the length of the row: positions counted from its end, or a mean over all "
-        "of it. The mask is not at fault.",
+        "of it.",
     ),
     ("dependency", "dead"): Sentences(
         "{pairs} permitted pairs are dead; in {path}, output {query} does not depend on input {key}",

@@ -100,12 +100,12 @@ def chosen_on(values: Values) -> Sentences:
 OF_ROWS: Mapping[tuple[str, str], Template] = {
     ("best_step", "no_history"): Sentences("no evaluation stands in the history"),
     ("best_step", "best"): Sentences(
-        "step {step:,} has the best dev {metric} of {evaluations} evaluations, {value:.4g}"
+        "step {step:,} is kept of {evaluations} evaluations, by dev {metric}: {value:.4g}"
     ),
     ("best_step", "not_best"): Sentences(
-        "step {own_step:,} is called the best, with a {metric} of {own_value:.4g}; in the history it is step "
+        "step {own_step:,} is called the best, with a {metric} of {own_value:.4g}; by the history it is step "
         "{step:,} with {value:.4g}",
-        "The checkpoint that is opened is not the best on dev.",
+        "The checkpoint that is opened is not the one that dev chooses.",
         "Open the checkpoint of that step by its folder, if it was kept; look at what chose it.",
     ),
     ("scored_rows", "no_dev"): Sentences("there is no dev split"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
@@ -21,6 +22,10 @@ class Corpus(ABC):
     def skipped(self) -> int:
         """How many broken rows the last reading left out (only where a person allowed it)."""
         return 0
+
+    def separators(self) -> dict[Path, str]:
+        """What separates the columns of each of its files, where something does."""
+        return {}
 
     @property
     def size(self) -> int | None:

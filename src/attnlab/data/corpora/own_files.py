@@ -10,7 +10,16 @@ from pathlib import Path
 
 from attnlab.config.values import nearest
 from attnlab.data.corpora.corpus import Corpus
-from attnlab.data.corpora.readers import READERS, lines_of, read_text, reader_of, undecoded
+from attnlab.data.corpora.readers import (
+    READERS,
+    lines_of,
+    read_csv,
+    read_text,
+    read_tsv,
+    reader_of,
+    separator_of,
+    undecoded,
+)
 from attnlab.data.corpora.records import (
     Broken,
     Columns,
@@ -21,6 +30,7 @@ from attnlab.data.corpora.records import (
     example_of,
     refuse_division,
 )
+from attnlab.data.corpora.separators import Separator
 from attnlab.data.corpora.units import Unit
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Example
@@ -43,8 +53,12 @@ class Files(Corpus):
     than text, since a label or a second text belongs to the whole.
     A folder with files named train, dev (or valid) and test has those splits; `dev` and `test`
     name them for single files. A broken row stops with the count of all, unless `skip_bad`.
+    The columns of a .csv are separated by commas, semicolons, tabs or vertical bars, as its first rows
+    show, unless `separator` says which.
     Files are streamed: memory does not grow with them (save for .json and whole documents).
     """
+
+    later = ("separator",)
 
     def __init__(
         self,
@@ -63,6 +77,7 @@ class Files(Corpus):
         unit: Unit = "paragraph",
         encoding: str = "utf-8",
         skip_bad: bool = False,
+        separator: Separator = "auto",
     ):
         if not path:
             raise DataError('files needs a path: corpus = { kind = "files", path = "notes.txt" }.')
@@ -70,6 +85,7 @@ class Files(Corpus):
             text=text, pair=pair, target=target, label=label, answers=answers, tags=tags, group=group
         )
         self.labels, self.unit, self.encoding, self.skip_bad = labels, unit, encoding, skip_bad
+        self.separator: Separator = separator
         self.files = assigned(path, dev, test)
         self._skipped: dict[str, int] = {}
         self._read, self._all = 0, 0
@@ -91,6 +107,13 @@ class Files(Corpus):
         """By the files' bytes, of which a text's characters are most: a compressed file holds more."""
         return min(1.0, self._read / self._all) if self._all else None
 
+    def separators(self) -> dict[Path, str]:
+        """What separates the columns of each file in which something does."""
+        files = [file for files in self.files.values() for file in files]
+        tables = [file for file in files if reader_of(file) in (read_csv, read_tsv)]
+        named = self.separator
+        return {file: separator_of(file, self.encoding) if named == "auto" else named for file in tables}
+
     def read(self, split: str = "train") -> Iterator[Example]:
         self.check_given(split)
         files = self.files[split]
@@ -103,7 +126,7 @@ class Files(Corpus):
 
     def _items(self, file: Path) -> Iterator[Example | Broken]:
         first: Record | None = None
-        for record in reader_of(file)(file, self.encoding, self.unit):
+        for record in reader_of(file, self.separator)(file, self.encoding, self.unit):
             if isinstance(record, Broken):
                 yield record
                 continue
@@ -131,6 +154,7 @@ class Files(Corpus):
     def fingerprint(self) -> str:
         total = hashlib.sha256(repr((self.columns, self.labels, self.unit, self.encoding)).encode())
         total.update(repr(self.skip_bad).encode())
+        total.update(self.separator.encode() if self.separator != "auto" else b"")
         for split, files in self.files.items():
             for file in files:
                 total.update(f"{split}\0{file.name}\0".encode())

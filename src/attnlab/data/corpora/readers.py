@@ -12,8 +12,9 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from typing import Any
 from attnlab.config.untrusted import beyond_python
 from attnlab.data.corpora.file_bytes import bounded, opened
 from attnlab.data.corpora.records import Broken, Record
+from attnlab.data.corpora.separators import Separator, character, found_separator
 from attnlab.data.corpora.units import Unit, divided, paragraphs
 from attnlab.data.errors import DataError, reason_of, unusable
 
@@ -33,12 +35,17 @@ ESCAPED = re.compile("[\udc80-\udcff]")
 """How a byte that did not decode comes through."""
 
 
-def reader_of(file: Path) -> Callable[[Path, str, Unit], Iterator[Record | Broken]]:
-    """The reader for a file, by its name."""
+Reader = Callable[[Path, str, Unit], Iterator[Record | Broken]]
+
+
+def reader_of(file: Path, separator: Separator = "auto") -> Reader:
+    """The reader for a file, by its name; a `separator` is that of tables in text."""
     suffixes = [s.lower() for s in file.suffixes]
     if suffixes and suffixes[-1] == ".gz":
         suffixes.pop()
-    return READERS.get(suffixes[-1] if suffixes else "", read_text)
+    reader = READERS.get(suffixes[-1] if suffixes else "", read_text)
+    named = separator != "auto" and reader in (read_csv, read_tsv)
+    return partial(read_separated, separator=separator) if named else reader
 
 
 def read_text(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
@@ -102,8 +109,22 @@ def parsed_line(line: str, place: str) -> Record | Broken:
 
 
 def read_csv(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
-    """Comma-separated, quoted with "."""
-    return table(file, encoding, csv.reader(lines_of(file, encoding, newline=""), strict=True))
+    """Separated by commas or what the file has in their place, quoted with "."""
+    return read_separated(file, encoding, unit, separator=separator_of(file, encoding))
+
+
+def read_separated(file: Path, encoding: str, unit: Unit, *, separator: str) -> Iterator[Record | Broken]:
+    """Separated as a person says, quoted with "."""
+    lines = lines_of(file, encoding, newline="")
+    return table(file, encoding, csv.reader(lines, delimiter=character(separator), strict=True))
+
+
+def separator_of(file: Path, encoding: str) -> str:
+    """What separates the columns of a file: found in a .csv, and a tab in a .tsv."""
+    if reader_of(file) is not read_csv:
+        return "tab"
+    with closing(lines_of(file, encoding, newline="")) as lines:
+        return found_separator(lines)
 
 
 def read_tsv(file: Path, encoding: str, unit: Unit) -> Iterator[Record | Broken]:
@@ -250,7 +271,7 @@ def next_rows(file: Path, batches: Iterator[Any]) -> list[dict[str, Any]]:
         raise DataError(f"{file} is not a whole Parquet file: {reason_of(error)}.") from error
 
 
-def lines_of(file: Path, encoding: str, newline: str | None = None, *, whole: bool = False) -> Iterator[str]:
+def lines_of(file: Path, encoding: str, newline: str | None = None, *, whole: bool = False) -> Generator[str]:
     """Decoded lines. Bytes that do not decode come through as surrogates, for `undecoded` to find. They are
     to fit into memory one at a time, or as a `whole`."""
     check_mark(file, encoding)

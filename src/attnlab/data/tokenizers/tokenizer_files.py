@@ -126,10 +126,10 @@ def whole(file: Path) -> Tokenizer:
 
 
 def _as_trained(file: Path) -> library.Tokenizer:
-    own = settings_beside(file).get(IN_TRAINING) if file.name == "tokenizer.json" else None
-    if own is None:
+    settings = settings_beside(file) if file.name == "tokenizer.json" else {}
+    if IN_TRAINING not in settings:
         return library.Tokenizer.from_buffer(file.read_bytes())  # the library opens no path of other bytes
-    return library.Tokenizer.from_str(json.dumps(json_of(file) | {"post_processor": own}))
+    return library.Tokenizer.from_str(json.dumps(json_of(file) | {"post_processor": settings[IN_TRAINING]}))
 
 
 def text_lines(file: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attnlab.interop.families.gpt2 import ACTIVATIONS
 from attnlab.interop.family import Family, HeadOf
-from attnlab.interop.fields import Classes, Field, Fixed, Hidden, Named, Same
+from attnlab.interop.fields import Classes, Field, Fixed, Hidden, Named, Same, Some
 from attnlab.interop.names import Table
 from attnlab.model.presets import PRESETS
 
@@ -17,7 +17,7 @@ SIZES: tuple[Field, ...] = (
     Named("hidden_act", "feedforward", ACTIVATIONS, "gelu"),
     Hidden("intermediate_size", 3072),
     Same("layer_norm_eps", "norm.eps", 1e-12),
-    Same("type_vocab_size", "token_types", 2),
+    Some("type_vocab_size", "token_types", 2),
     Same("hidden_dropout_prob", "dropout", 0.1),
     Same("attention_probs_dropout_prob", "attention_dropout", 0.1),
     Fixed("is_decoder", False, "only encoders of this family have a preset here"),

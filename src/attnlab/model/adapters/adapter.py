@@ -121,6 +121,11 @@ class Adapter:
         )
 
     @property
+    def merges(self) -> bool:
+        """Whether it can become part of the model's own weights."""
+        return type(self).merge is not Adapter.merge
+
+    @property
     def attached(self) -> Model:
         """The model that it is on."""
         if self.model is None:
