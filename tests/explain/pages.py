@@ -22,8 +22,8 @@ from attnlab.explain.reach_by_depth import reach_by_depth
 from attnlab.explain.score_decomposition import score_decomposition
 from attnlab.explain.superposition import superposition
 from attnlab.metrics.metric import Estimate
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.counts import count
-from tests.contracts.grid import loosen
 
 WORDS = ["the", "cat", "saw", "the", "dog", ",", "and", "the", "dog", "saw", "the", "cat", "."]
 KNOWN = {word: number + 3 for number, word in enumerate(dict.fromkeys(WORDS))}
