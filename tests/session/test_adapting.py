@@ -253,3 +253,12 @@ def test_doubtful_rows_are_named_by_inspect_and_before_training(home, tmp_path, 
     short = ("--set", "training.budget.steps=1", "--out", tmp_path / "run")
     said = command("adapt", home / "bert", "--data", file, *columns, *short).output
     assert f"Warning: {told}" in said and said.index(told) < said.index("Method:")
+
+
+def test_the_first_batch_is_shown_and_nothing_is_trained(home, tmp_path):
+    """The rows that training would read first, each with its own label."""
+    columns = ("--data", home / "reviews.csv", "--text", "body", "--label", "who", "--out", tmp_path / "run")
+    rows = answer("adapt", home / "bert", *columns, "--show-batch")
+    assert all((row["label"] == "cat") == ("cat" in "".join(row["input"])) for row in rows)
+    shown = command("adapt", home / "bert", *columns, "--show-batch").output
+    assert "label     cat" in shown and "predicts" not in shown and not (tmp_path / "run").exists()
