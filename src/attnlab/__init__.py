@@ -171,6 +171,7 @@ def train(
     """
     from attnlab.config.files import identity, load
     from attnlab.runs.display import Display
+    from attnlab.session.baselines import keep_baselines
     from attnlab.session.run_display import displayed_session, train_displayed
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
@@ -178,7 +179,9 @@ def train(
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     with Display(shown=progress) as display:
         session = displayed_session(display, settings, place, resume=resume)
-        train_displayed(display, session, place, resume=resume, allow=allow)
+        ended = train_displayed(display, session, place, resume=resume, allow=allow)
+        if ended.reason != "interrupted":
+            keep_baselines(session, place)
     return open(place)
 
 

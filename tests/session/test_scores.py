@@ -12,6 +12,7 @@ from attnlab.generation.decoder import Decoder
 from attnlab.session.evaluating import evaluate_file, evaluate_probes, evaluate_split
 from attnlab.session.trained import Trained
 from tests.session.commands import answer, command
+from tests.training import small_run
 
 
 def values_of(scored):
@@ -175,3 +176,52 @@ def test_a_target_is_probed_after_its_source(translating):
     assert probe["tokens"] == 7 and probe["loss"] == pytest.approx(nats / 7, rel=1e-5)
     for wrong, words in (("the cat .", "source => target"), (f"{'the ' * 40} => the", "longer than the 24")):
         assert words in str(command("evaluate", translating, "--probe", wrong).exception)
+
+
+# ---------------------------------------------------------------- counting words
+@pytest.fixture(scope="module")
+def short_and_long(tmp_path_factory):
+    """A run that has learned nothing yet and one that has: 2 and 60 steps of the same config."""
+    folder = tmp_path_factory.mktemp("learned")
+    settings = small_run.settings(folder)
+    settings["training"] |= {"optimizer": {"kind": "adamw", "learning_rate": 0.02}, "evaluate_batches": "all"}
+    file = folder / "small.json"
+    file.write_text(json.dumps(settings))
+    ended = {}
+    for name, steps in (("short", 2), ("long", 60)):
+        budget = f"training.budget.steps={steps}"
+        ended[name] = command("train", file, "--set", budget, "--out", folder / name)
+    return folder, ended
+
+
+def test_a_run_that_has_not_learned_says_so_first_in_training_evaluation_and_comparison(short_and_long):
+    folder, ended = short_and_long
+    assert ended["short"].exit_code == ended["long"].exit_code == 0
+    assert ended["short"].stdout.startswith("Not trained long enough: loss ")
+    assert ended["long"].stdout.startswith("Done after 60 steps")
+    told = "Counting words of the training text gives dev losses of "
+    for name in ("short", "long"):
+        assert ended[name].stderr.count(told) == 1 and "unigram" in ended[name].stdout
+    scored = {name: answer("evaluate", folder / name)["split"] for name in ("short", "long")}
+    assert scored["short"]["learned"]["outcome"] == "warn" and scored["long"]["learned"]["outcome"] == "pass"
+    kept = json.loads((folder / "short" / "baselines.json").read_text())["dev"]
+    assert scored["short"]["baselines"] == scored["long"]["baselines"] == kept
+    unigram, bigram, frequent = kept
+    values = [answer["measures"]["loss"]["value"] for answer in scored.values()]
+    assert values[1] < unigram["value"] < values[0] and bigram["value"] < unigram["value"]
+    assert frequent["metric"] == "accuracy" and 0 < frequent["value"] < 1
+    assert command("evaluate", folder / "short").stdout.startswith("Not trained long enough: ")
+    compared = answer("compare", folder / "short", folder / "long")
+    assert compared["baselines"] == [kept, kept]
+    (note,) = [one for one in compared["notes"] if "not trained long enough" in one]
+    assert note.startswith(str(folder / "short"))
+    shown = command("compare", folder / "short", folder / "long").stdout
+    assert shown.count("baseline, dev loss") == 2 and f"{unigram['value']:.4f}" in shown
+
+
+def test_other_text_is_compared_with_counts_of_the_training_text(short_and_long):
+    folder, _ = short_and_long
+    (folder / "other.txt").write_text("\n".join(small_run.sentences(50, seed=9)))
+    scored = answer("evaluate", folder / "long", "--on", folder / "other.txt")["text"]
+    assert [one["name"] for one in scored["baselines"]] == ["unigram", "bigram"]
+    assert scored["learned"]["values"]["unigram"] == scored["baselines"][0]["value"]

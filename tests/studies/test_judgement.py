@@ -9,8 +9,10 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.comparability import Basis, comparability, unspelt
+from attnlab.evaluation.comparison import Comparison
 from attnlab.evaluation.spread import Spread
 from attnlab.metrics.measures import measures
+from attnlab.runs.findings import Finding
 from attnlab.runs.reason import Reason
 from attnlab.runs.result import RunResult
 from attnlab.runs.summary import read_summary, runs_in
@@ -317,3 +319,45 @@ def test_an_interval_over_seeds_stays_within_what_a_measure_can_be():
         found = estimate(apart, of=name)
         assert (found.value, found.n) == (pytest.approx(0.7), 2)
         assert (found.low, found.high) == pytest.approx((low, high), abs=1e-3), name
+
+
+def unlearned(loss, unigram):
+    """That a run's model knows no more than counts of its training text."""
+    values = {"loss": loss, "unigram": unigram, "bigram": 5.0, "targets": 900, "low": 0.2, "high": 0.4}
+    return Finding(
+        check="learned",
+        when="evaluation",
+        outcome="warn",
+        kind="not_better",
+        number=loss - unigram,
+        values=values,
+    )
+
+
+@pytest.mark.parametrize("short", ["b", "ab"])
+def test_arms_that_know_no_more_than_word_counts_get_no_verdict(tmp_path, short):
+    given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}})
+    losses = {("a", 0): 7.4, ("a", 1): 7.402, ("b", 0): 7.4499, ("b", 1): 7.4523}
+    runs = [
+        replace(run(arm, seed, loss), checks=(unlearned(loss, 7.15),) if arm in short else ())
+        for (arm, seed), loss in losses.items()
+    ]
+    (row,), _ = comparisons(given, runs, tmp_path, measures())
+    assert row.verdict == "not trained long enough" and not row.claims
+    assert Comparison.of_json(json.loads(json.dumps(row.as_json()))).verdict is row.verdict
+    said = verdict_of(given, map(arm, "ab"), [row])
+    assert said.startswith("b compared with a (baseline): not trained long enough: ")
+    for name, loss in (("a", "7.401"), ("b", "7.451")):
+        assert (f"the loss of {name}, {loss}, is not below 7.150" in said) == (name in short)
+    (trained,), _ = comparisons(given, [replace(one, checks=()) for one in runs], tmp_path, measures())
+    assert trained.verdict == "worse"
+    (timed,), _ = comparisons(replace(given, metric="seconds"), runs, tmp_path, measures())
+    assert timed.verdict != "not trained long enough"  # what a step costs may be compared all the same
+
+
+def test_one_seed_that_has_not_learned_is_named(tmp_path):
+    given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}})
+    runs = [run(arm, seed, 6.0 + 0.001 * seed) for arm in "ab" for seed in (0, 1, 2)]
+    runs[4] = replace(runs[4], checks=(unlearned(7.3, 7.15),))
+    (row,), _ = comparisons(given, runs, tmp_path, measures())
+    assert "the loss of b (seed 1 of 3), 7.300, is not below 7.150" in row.words

@@ -135,9 +135,9 @@ def test_what_is_marked_in_the_report_is_the_same(both):
     *_, (_, _, page), _, (_, _, page_in_words) = both
     assert ZOB in page and ZOB not in page_in_words
     assert marks(page) == marks(page_in_words) and len(marks(page)) > 50
-    assert {"verdict-invalid", "verdict-no-difference", "verdict-failed", "s"} <= {*marks(page)}
+    assert {"verdict-invalid", "verdict-not-trained-long-enough", "verdict-failed", "s"} <= {*marks(page)}
     head = [mark for mark in marks(page) if mark.startswith("verdict")][:3]
-    told = ["invalid", "no-difference", "failed"]
+    told = ["invalid", "not-trained-long-enough", "failed"]
     assert head == [f"verdict-{kind}" for kind in told]
 
 

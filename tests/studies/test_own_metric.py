@@ -21,7 +21,7 @@ NAME = "easy_texts"
 def ended(tmp_path_factory):
     folder = tmp_path_factory.mktemp("own")
     arms = {
-        "slow": {"training.optimizer.learning_rate": 1e-4},
+        "slow": {"training.optimizer.learning_rate": 5e-3},
         "fast": {"training.optimizer.learning_rate": 0.02},
     }
     asked = study(

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from attnlab.config.files import config_of
+from attnlab.model.assemble import build_model
+from attnlab.model.counts import count
 from attnlab.runs.metrics_file import read_events
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
@@ -38,6 +41,13 @@ def whole(base):
         return run_study(resolve(study(base)), base / "whole", jobs=2, resume=True)
 
 
+def training_flops(record, tokens):
+    """Of a token of a run's model, with so many tokens to choose from."""
+    config = config_of(record["config"])
+    model, length = build_model(config.model.with_tokenizer(tokens), device="meta"), config.data.length
+    return 3 * count(model, length=length, source_length=length, batch=1).forward / length
+
+
 def test_every_arm_and_seed_is_in_the_results(whole):
     results = whole.results
     assert not whole.failed
@@ -51,6 +61,9 @@ def test_every_arm_and_seed_is_in_the_results(whole):
         assert abs(run["metrics"]["loss"] - last) < 0.2
         record = json.loads((whole.folder / run["folder"] / "run.json").read_text())
         assert run["truncation"] == record["truncation"] and run["truncation"]["dev"]["texts"] > 0
+        tokens = record["tokenizer_identity"]["vocabulary"]
+        arm = next(arm for arm in results["arms"] if arm["name"] == run["arm"])
+        assert arm["flops_per_token"] == training_flops(record, tokens) != training_flops(record, 60)
     assert [c["arm"] for c in results["comparisons"]] == ["linear"]
     first, second = (r["metrics"]["loss"] for r in results["runs"] if r["arm"] == "linear")
     other = [r["metrics"]["loss"] for r in results["runs"] if r["arm"] == "dot"]

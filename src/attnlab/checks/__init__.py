@@ -40,6 +40,7 @@ CHECKS: Registry[Check] = Registry(
         "honesty": "attnlab.checks.honesty:Honesty",
         "denominators": "attnlab.checks.denominators:Denominators",
         "samples": "attnlab.checks.samples:Samples",
+        "learned": "attnlab.checks.learned:Learned",
         "majority": "attnlab.checks.majority:Majority",
         "collapse": "attnlab.checks.collapse:Collapse",
         "threshold": "attnlab.checks.threshold:Threshold",

@@ -227,7 +227,8 @@ def verdict_cell(arm: ArmOutcome, comparison: Comparison | None, baselines: Sequ
     word = str(comparison.verdict) if comparison and arm.sound else arm.state.value
     if arm.name in baselines and arm.state == "finished":
         return "baseline"
-    if comparison is None or not arm.sound or math.isnan(comparison.p_corrected):
+    claimed = comparison is not None and comparison.claims and arm.sound
+    if comparison is None or not claimed or math.isnan(comparison.p_corrected):
         return toned(TONES.get(word, Tone.MUTED), f"{SIGNS.get(word, '')} {word}".strip())
     return toned(TONES.get(word, Tone.MUTED), f"{SIGNS[word]} {word}"), Below(chance(comparison.p_corrected))
 

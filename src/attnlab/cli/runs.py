@@ -29,6 +29,7 @@ from attnlab.metrics.measures import form_of, title_of
 if TYPE_CHECKING:
     from attnlab.runs.result import RunResult
     from attnlab.runs.summary import RunSummary
+    from attnlab.studies.side_by_side import SideBySide
 
 TIME = TableColumn("time", right=True)
 CURVES = "Curve: dev score by share of the budget, or training loss where dev was scored less than twice."
@@ -110,7 +111,7 @@ def compare(
         for run, letter in zip(runs, ascii_uppercase, strict=False):
             out.say(f"{letter}: {run.folder}")
         names = [letter for letter, _ in zip(ascii_uppercase, runs, strict=False)]
-    out.show(measures_table(comparison.measures, comparison.runs, names))
+    out.show(measures_table(comparison, names))
     if "accuracy" in comparison.measures:
         out.show(Sentence("Below an accuracy: its 95% interval over other texts like these (Wilson)."))
     first, *others = comparison.runs
@@ -122,17 +123,21 @@ def compare(
     return None
 
 
-def measures_table(measures: Sequence[str], summaries: Sequence[RunSummary], names: Sequence[str]) -> Table:
-    """A column a run, a row a measure."""
-    runs = [summary.result for summary in summaries]
+def measures_table(comparison: SideBySide, names: Sequence[str]) -> Table:
+    """A column a run, a row a measure, and below them what is reached without training on the task."""
+    runs = [summary.result for summary in comparison.runs]
     heads = [
         TableColumn((name, Below("✗ invalid") if run.sound is False else ""), right=True, alike=False)
         for name, run in zip(names, runs, strict=True)
     ]
     rows: list[tuple[Inline, ...]] = [("steps", *(run.steps for run in runs))]
-    if any(summary.scored_step != summary.result.steps for summary in summaries):
-        rows.append(("scored at step", *(summary.scored_step for summary in summaries)))
-    rows += [(title_of(name), *(measure_number(name, run) for run in runs)) for name in measures]
+    if any(summary.scored_step != summary.result.steps for summary in comparison.runs):
+        rows.append(("scored at step", *(summary.scored_step for summary in comparison.runs)))
+    rows += [(title_of(name), *(measure_number(name, run) for run in runs)) for name in comparison.measures]
+    values = [{(one["name"], one["metric"]): one["value"] for one in own} for own in comparison.baselines]
+    for name, metric in dict.fromkeys(key for own in values for key in own):
+        cells = [metric_number(metric, own.get((name, metric))) for own in values]
+        rows.append(((name, Below(f"baseline, {title_of(metric)}")), *cells))
     return Table(["measure", *heads], rows)
 
 

@@ -116,7 +116,10 @@ def run(
 ) -> None:
     """Train with a progress bar, and say how it ended."""
     ended = train_with_progress(config, place, resume=resume, allow=allow, threads=threads)
-    finish(ended, place, allow=allow, json=json)
+    from attnlab.session.baselines import keep_baselines
+
+    baselines = [] if ended.reason == "interrupted" else keep_baselines(ended.session, place)
+    finish(ended, place, allow=allow, json=json, baselines=baselines)
 
 
 def finish(

@@ -42,6 +42,7 @@ SIGNS = {
     "no difference": "≈",
     "inconclusive": "?",
     "identical": "≡",
+    "not trained long enough": "…",
     "invalid": "✗",
     "failed": "✗",
     "not run": "–",

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import attnlab.studies.wording as wording
 from attnlab.evaluation.spread import Spread
 from attnlab.metrics.metric import Estimate
-from attnlab.runs.reason import Reason
+from attnlab.runs.reason import Reason, ReasonKind
 
 POWER = 0.8
 """The power of the minimum detectable effect."""
@@ -30,13 +30,15 @@ FACTS = (
 
 
 class Verdict(StrEnum):
-    """What a comparison comes to; `SAME` is no difference larger than the margin."""
+    """What a comparison comes to; `SAME` is no difference larger than the margin, `UNTRAINED` that one of the
+    two models knows no more than counts of its training text."""
 
     BETTER = "better"
     WORSE = "worse"
     SAME = "no difference"
     INCONCLUSIVE = "inconclusive"
     IDENTICAL = "identical"
+    UNTRAINED = "not trained long enough"
     INVALID = "invalid"
 
 
@@ -126,7 +128,8 @@ class Comparison:
     def verdict(self) -> Verdict:
         """What its numbers come to; never read from a file."""
         if not self.claims:
-            return Verdict.INVALID
+            short = {reason.kind for reason in self.doubts} == {ReasonKind.NOT_LEARNED} and not self.failed
+            return Verdict.UNTRAINED if short else Verdict.INVALID
         if self.identical:
             return Verdict.IDENTICAL
         if self.p_corrected <= 1 - self.level:

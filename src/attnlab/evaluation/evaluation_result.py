@@ -65,6 +65,8 @@ class EvaluationResult(SelfShowing):
     """What else was found of these numbers: the same metrics by another route, and which rows they are of."""
     retrieval: RankingResult | None = None
     target: TargetReport | None = None
+    learned: Finding | None = None
+    """Of words: whether they are better than counts of the training text."""
     baselines: tuple[Baseline, ...] = ()
     honesty: HonestLoss | None = None
     pseudo: PseudoPerplexity | None = None
@@ -78,9 +80,9 @@ class EvaluationResult(SelfShowing):
 
     @property
     def collapse(self) -> str:
-        """That predictions came to what the most frequent label gives; nothing where they did not."""
-        checks = None if self.target is None else self.target.checks
-        return collapse_sentence(checks) if checks else ""
+        """That nothing was learned, by labels or by words; nothing where something was."""
+        checks = () if self.target is None else self.target.checks or ()
+        return collapse_sentence([*checks, *(() if self.learned is None else [self.learned])])
 
     def as_json(self) -> dict[str, Any]:
         return dict(self._entries())
@@ -119,5 +121,7 @@ class EvaluationResult(SelfShowing):
             yield "probes", [asdict(probe) for probe in self.probes]
         if self.target is not None and self.target.reliability is not None:
             yield "reliability", [asdict(share) for share in self.target.reliability]
+        if self.learned is not None:
+            yield "learned", self.learned.as_json()
         if self.confirmations:
             yield "confirmations", [finding.as_json() for finding in self.confirmations]

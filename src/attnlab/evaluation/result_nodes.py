@@ -76,6 +76,8 @@ def score_nodes(result: EvaluationResult) -> Iterator[Node]:
         yield from retrieval_nodes(result.retrieval, result.name)
     if result.target is not None:
         yield from target_nodes(result.target, result.baselines)
+    elif result.baselines:
+        yield Sentence(baselines_sentence(result.baselines))
     if result.honesty is not None:
         yield from honesty_sentences(result.honesty)
     if result.pseudo is not None:

@@ -61,6 +61,9 @@ COLLAPSES: Mapping[str, str] = {
 """The kinds of a failed check `majority` that say that nothing was learned, each with the meaning by which a
 file from before findings had kinds is known; nothing else is recognised by its words."""
 
+NOT_LEARNED = ("not_better", "indistinguishable")
+"""The kinds of the check `learned` that say so of a language model."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
@@ -166,10 +169,18 @@ def collapse_of(findings: Iterable[Finding]) -> Finding | None:
     return majority if majority is not None and majority.kind in COLLAPSES else None
 
 
+def unlearned_of(findings: Iterable[Finding]) -> Finding | None:
+    """The check that says that a language model knows no more than counts do, where there is one."""
+    learned = (one for one in findings if one.check == "learned" and one.outcome in BAD)
+    return next((one for one in learned if one.kind in NOT_LEARNED), None)
+
+
 def collapse_sentence(findings: Sequence[Finding]) -> str:
-    """That predictions came to what the most frequent label gives, with what to try; nothing where they did
-    not. Only a model that says one class for every input has collapsed."""
-    collapse = collapse_of(findings)
+    """That nothing was learned, by labels or by words, with what to try; nothing where something was. Only a
+    model that says one class for every input has collapsed."""
+    unlearned, collapse = unlearned_of(findings), collapse_of(findings)
+    if unlearned is not None:
+        return wording.not_learned_sentence(unlearned.values, unlearned.found, unlearned.fix)
     if collapse is None:
         return ""
     one_class = any(finding.check == "collapse" and finding.outcome == Outcome.FAIL for finding in findings)

@@ -31,6 +31,7 @@ class ReasonKind(StrEnum):
     SAME_BATCHES = "same_batches"
     SAME_DRAWS = "same_draws"
     SAME_LOSSES = "same_losses"
+    NOT_LEARNED = "not_learned"  # no more than counts of the training text know
     MIXED_RUNS = "mixed_runs"  # runs of one arm, or of it and its baseline, that do not rest on the same
     UNCONFIRMED_MEAN = "unconfirmed_mean"  # a second computation gives another interval
     UNCONFIRMED_DIFFERENCE = "unconfirmed_difference"

@@ -47,6 +47,37 @@ class StudyRecord(ResolvedRecord, total=False):
     lengths: Histogram
 
 
+BASELINES = "baselines.json"
+"""In a run's folder, what its scores are compared with."""
+
+
+class BaselineRecord(TypedDict, total=False):
+    """What is reached on dev without training on the task; `metric` says in what."""
+
+    name: Required[str]
+    value: Required[float]
+    interval: list[float] | None
+    n: int
+    definition: str
+    metric: Required[str]
+
+
+class BaselinesRecord(TypedDict, total=False):
+    """What baselines.json holds: the baselines, and how label words were asked for."""
+
+    template: Required[str]
+    words: Required[dict[str, str]]
+    dev: list[BaselineRecord]
+
+
+def read_baselines(folder: Path) -> list[BaselineRecord]:
+    """The baselines of a run; none where it has not come to its end."""
+    try:
+        return read_object(folder / BASELINES, BaselinesRecord).get("dev", [])
+    except FileNotFoundError:
+        return []
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
     """A run's folder in short. `whole` says that its numbers are of all of dev.

@@ -1,4 +1,4 @@
-"""What a score is compared with: the most frequent label, and the start's own words without training."""
+"""What a score is compared with: counts of labels or words, and the start's own words without training."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.evaluation.label_words import LabelWords, NoRoomError, can_score_words, names_in
+from attnlab.evaluation.statistics import loss_interval
+from attnlab.evaluation.word_frequencies import FrequencyLosses, split_frequencies
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.faults import read_object
+from attnlab.runs.summary import BASELINES, BaselinesRecord
 from attnlab.session.predicting import example
 from attnlab.session.session import Session
 from attnlab.session.start import start_at
@@ -26,7 +28,6 @@ from attnlab.tasks.task import Prediction
 
 MOST = 1000
 """Texts that label words are scored on: each is read by the start, for some templates once a class."""
-FILE = "baselines.json"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,33 @@ class Wording:
 
 
 PLAIN = Wording()
+COUNTED = {
+    "unigram": "each token by its share of the training text",
+    "bigram": "each token by how often it follows the one before it there, backing off to its share",
+}
+"""What the losses of counting are."""
+
+
+def word_baselines(session: Session, split: str) -> list[Baseline]:
+    """Of a task that predicts words, what counts of its training text give on the batches of a split."""
+    counted = split_frequencies(session.dataset, split, session.evaluator(split))
+    token, right = counted.most_frequent
+    targets = int(counted.losses["unigram"].targets.sum())
+    word = session.tokenizer.decode([token], specials=True)
+    always = f"always predicting “{word}”, the most frequent token of the training text"
+    return [
+        *frequency_baselines(counted),
+        Baseline("most frequent token", right / targets, None, targets, always),
+    ]
+
+
+def frequency_baselines(counted: FrequencyLosses) -> list[Baseline]:
+    """The losses of counting, each with its interval over texts."""
+    baselines = []
+    for name, losses in counted.losses.items():
+        loss = loss_interval(losses)
+        baselines.append(Baseline(name, loss.value, loss.interval, loss.n, COUNTED[name], "loss"))
+    return baselines
 
 
 def baselines_of(session: Session, examples: Sequence[Example], wording: Wording = PLAIN) -> list[Baseline]:
@@ -100,22 +128,18 @@ def keep_baselines(session: Session, folder: Path, wording: Wording = PLAIN) -> 
     """Those of a run on its dev, kept in its folder with the wording that they were asked in."""
     if "dev" not in session.dataset.splits.names:
         return []
-    baselines = baselines_of(session, tuple(session.dataset.splits.read("dev")), wording)
-    replace_json(folder / FILE, asdict(wording) | {"dev": [asdict(baseline) for baseline in baselines]})
+    if session.task.predicts_words:
+        baselines = word_baselines(session, "dev")
+    else:
+        baselines = baselines_of(session, tuple(session.dataset.splits.read("dev")), wording)
+    replace_json(folder / BASELINES, asdict(wording) | {"dev": [asdict(baseline) for baseline in baselines]})
     return baselines
-
-
-class WordingRecord(TypedDict):
-    """Of the file of baselines, how label words were asked for."""
-
-    template: str
-    words: dict[str, str]
 
 
 def wording_of(folder: Path) -> Wording:
     """How a run's label words were asked for; the usual way where nobody said."""
     try:
-        record = read_object(folder / FILE, WordingRecord)
+        record = read_object(folder / BASELINES, BaselinesRecord)
     except FileNotFoundError:
         return PLAIN
     return Wording(record["template"], record["words"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.checks.learned import Learned
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.checks.recomputed_metrics import confirm_metrics, confirm_words
 from attnlab.checks.recomputed_text import confirm_history, confirm_text
@@ -25,6 +27,7 @@ from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Encoding
 from attnlab.data.encode.texts import ends
+from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
@@ -35,11 +38,12 @@ from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, strided
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.evaluation.word_frequencies import frequencies_of, row_frequencies, split_frequencies
 from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.runs.findings import Finding
-from attnlab.session.baselines import Wording, baselines_of, wording_of
+from attnlab.session.baselines import Wording, baselines_of, frequency_baselines, word_baselines, wording_of
 from attnlab.session.searching import compare_pairs
 from attnlab.session.trained_texts import text_of_run, texts_before
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
@@ -134,8 +138,11 @@ def evaluate_split(
     if not trained.task.predicts_words:
         return _with_examples(result, trained, task, dataset.first(split, len(losses)), losses, wording)
     sampled = spread_rows(dataset, split, max(rows // 4, 2)) if trained.fills else None
+    counted = split_frequencies(dataset, split, evaluator)
     return replace(
         result,
+        learned=Learned().judge("evaluation", losses.examples, counted.by_text),
+        baselines=tuple(word_baselines(trained, split)),
         honesty=honesty(trained.model, trained.task, sampled_texts(evaluator, rows)),
         pseudo=None if sampled is None else _pseudo(trained, sampled),
     )
@@ -243,7 +250,7 @@ def evaluate_file(
         raise ConfigError(f"{file} has no text to score.")
     scores = scores_of(losses)
     values, intervals = values_and_intervals(scores)
-    return EvaluationResult(
+    result = EvaluationResult(
         name=str(file),
         scores=scores,
         recomputed=confirm_text(trained.model, rows, nats, values, context=trained.config.longest_text),
@@ -252,6 +259,12 @@ def evaluate_file(
             rows_scored(trained, examples),
         ),
     )
+    dataset = training_dataset(trained)
+    if dataset is None:
+        return result
+    counted = row_frequencies(frequencies_of(dataset, trained.task), rows)
+    learned = Learned().judge("evaluation", losses.examples, counted.by_text)
+    return replace(result, learned=learned, baselines=tuple(frequency_baselines(counted)))
 
 
 def history_confirmed(
@@ -265,6 +278,15 @@ def history_confirmed(
     precision = settings.precision
     finding = confirm_history(trained.folder, trained.step, values, n=n, precision=precision)
     return () if finding is None else (finding,)
+
+
+def training_dataset(trained: Trained) -> Dataset | None:
+    """The data that a run was trained on; none where they are not known, or not there any more."""
+    if trained.imported:
+        return None
+    with suppress(ConfigError, DataError, OSError):
+        return trained.dataset if trained.dataset.text_fingerprint == trained.record.get("text") else None
+    return None
 
 
 def rows_scored(trained: Trained, texts: Iterable[Example], split: str | None = None) -> Finding:

@@ -10,6 +10,7 @@ import torch
 
 from attnlab.config.schema import Config
 from attnlab.documents.nodes import Inline, Tone, toned
+from attnlab.evaluation.word_frequencies import split_frequencies
 from attnlab.runs.display import Display, redraws
 from attnlab.runs.events import Checked, Checking, Evaluated, Event, Started, Stepped, Warned
 from attnlab.runs.findings import mark
@@ -39,8 +40,7 @@ def train_displayed(
     display: Display, session: Session, folder: Path, *, resume: bool = False, allow: Collection[str] = ()
 ) -> Run:
     """Train as `train` does, and show it."""
-    metric, device = session.draft_task.metrics[0], session.config.training.device
-    shown = RunDisplay(display, device, metric=metric, resume=resume)
+    shown = RunDisplay(display, session, resume=resume)
     return train(session, folder, resume=resume, listeners=[shown], allow=allow)
 
 
@@ -67,8 +67,10 @@ def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 
 class RunDisplay:
     """A listener that shows a run's events. `metric` decides which checkpoint is kept."""
 
-    def __init__(self, display: Display, device: str, *, metric: str, resume: bool):
-        self.display, self.device, self.metric, self.resume = display, device, metric, resume
+    def __init__(self, display: Display, session: Session, *, resume: bool):
+        self.display, self.session, self.resume = display, session, resume
+        self.metric = session.draft_task.metrics[0]
+        self.device, self.counted = session.config.training.device, not session.draft_task.predicts_words
         self.peak = self.seconds = self.tokens = self.flops = 0.0
 
     def __call__(self, event: Event) -> None:
@@ -80,10 +82,22 @@ class RunDisplay:
             self.step(event)
         elif isinstance(event, Evaluated):
             self.display.say(evaluated_line(event, self.metric))
+            self.say_counted()
         elif isinstance(event, Checked):
             self.display.say(checks_line(event.outcomes, event.seconds))
         elif isinstance(event, Warned):
             self.display.say(toned(Tone.WARNING, "Warning:"), f" {event.message}")
+
+    def say_counted(self) -> None:
+        """After the first dev loss of words, what counting them gives: a model has to get below it."""
+        if self.counted:
+            return
+        self.counted, batches = True, self.session.config.training.evaluate_batches
+        losses = split_frequencies(
+            self.session.dataset, "dev", self.session.evaluator("dev", batches=batches)
+        ).losses
+        named = " and ".join(f"{one.loss:.4f} ({name})" for name, one in losses.items())
+        self.display.say(f"Counting words of the training text gives dev losses of {named}.")
 
     def check(self, event: Checking) -> None:
         text = "Checking" if event.step else "Checking the run before its first step"

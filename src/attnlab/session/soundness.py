@@ -132,7 +132,7 @@ class Watch:
 
     def __init__(self, soundness: RunChecks, loop: Loop, samples: Sequence[SampleFile], replay: StepReplay):
         self.soundness, self.loop, self.tell, self.samples = soundness, loop, loop.tell, samples
-        self.replay = replay
+        self.replay, self.best = replay, UNSCORED
         config = soundness.session.config
         self.drops = config.start != SCRATCH or declares_dropout(to_json(config))
         self.reported = {(finding.when, finding.check): finding.outcome for finding in soundness.findings}
@@ -158,14 +158,16 @@ class Watch:
             scored = ScoredExamples.of(
                 self.soundness.session, self.loop.evaluation, self.loop.train_evaluation
             )
+            self.best = ScoredExamples(scored.evaluation) if event.best else self.best
             facts = {"scores": scores, "samples": written, "scored": scored}
             findings = self.soundness.examine("during", "evaluation", step=event.step, **facts)
             self.report(event.step, findings, began)
         elif isinstance(event, Ended) and event.reason != "interrupted":
             self.tell(Checking(step=event.step))
             session = self.soundness.session
-            best = None if session.task.predicts_words else self.loop.best_evaluation()
-            scored = ScoredExamples.of(session, best)
+            scored = self.best  # of words, whose evaluation at that step is at hand
+            if not session.task.predicts_words or scored.evaluation is None:
+                scored = ScoredExamples.of(session, self.loop.best_evaluation())
             facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
             state = self.loop.state
             facts["decides"] = bool(state.settled)

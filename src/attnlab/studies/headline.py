@@ -18,6 +18,7 @@ from attnlab.studies.wording import (
     fault_phrase,
     interval_phrase,
     places_of,
+    short_phrase,
     verdict_phrase,
     verdict_sentences,
     without_leak_sentence,
@@ -26,11 +27,22 @@ from attnlab.studies.wording import (
 MOST = 160
 NAME = 40
 """Characters of an arm's name; a longer one is cut in its middle."""
-GROUPS = ("better", "worse", "no difference", "identical", "inconclusive", "invalid")
+GROUPS = (
+    "better",
+    "worse",
+    "no difference",
+    "identical",
+    "inconclusive",
+    "not trained long enough",
+    "invalid",
+)
 """Verdicts in the order that they are told in."""
 STATES = {"failed": "failed", "refused": "refused", "missing": "not run"}
 """What becomes of arms that get no verdict; others were not compared."""
-WEIGHT = ("better", "invalid", "failed", "refused", "worse", "no difference", "identical", "inconclusive")
+WEIGHT = (
+    *("better", "invalid", "failed", "refused", "not trained long enough", "worse", "no difference"),
+    *("identical", "inconclusive"),
+)
 """What matters most to a reader: these keep their names the longest."""
 
 
@@ -98,6 +110,8 @@ def _compared(one: Any, arms: Mapping[str, Any], outcome: Any, places: int, *, i
     match one.verdict:
         case "better" | "worse":
             return f"{arm} is {one.verdict} than {baseline}: {size}."
+        case "not trained long enough":
+            return f"{arm} compared with {baseline}: not trained long enough: {short_phrase(one.doubts)}."
         case "identical":
             return f"{arm} and {baseline}: {because_phrase(one)}."
         case "no difference":

@@ -47,6 +47,7 @@ class NoteKind(StrEnum):
     BY_BYTES = "by_bytes"
     OTHER_MEANING = "other_meaning"  # of single runs side by side
     UNFAIR = "unfair"
+    UNLEARNED_RUN = "unlearned_run"
     UNSOUND_RUN = "unsound_run"
     UNFINISHED_RUN = "unfinished_run"
     PART_OF_DEV = "part_of_dev"

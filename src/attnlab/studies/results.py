@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from attnlab.checks.plain_differences import unconfirmed_mean
 from attnlab.checks.plain_metrics import PLAIN, Said
@@ -64,7 +65,14 @@ def gather(
     idle, idle_notes = doubtful_arms(study, runs, folder, codes)
     tried = Counter(rate.arm for rate in tuning if rate.value is not None)
     arms = [
-        arm_of(resolved, arm, [r for r in runs if r.arm == arm], idle=idle.get(arm, []), tried=tried[arm])
+        arm_of(
+            resolved,
+            arm,
+            [r for r in runs if r.arm == arm],
+            folder=folder,
+            idle=idle.get(arm, []),
+            tried=tried[arm],
+        )
         for arm in resolved.configs
     ]
     maps = {run.arm: run.attention for run in runs if run.attention and "weights" in run.attention}
@@ -215,7 +223,13 @@ def with_progress(result: RunResult, run: Path) -> RunResult:
 
 
 def arm_of(
-    resolved: Resolved, arm: str, runs: list[RunResult], *, idle: Sequence[Reason] = (), tried: int = 0
+    resolved: Resolved,
+    arm: str,
+    runs: list[RunResult],
+    *,
+    folder: Path = Path(),
+    idle: Sequence[Reason] = (),
+    tried: int = 0,
 ) -> ArmOutcome:
     """An arm over its seeds; `idle` says why those are not independent, which no number of it survives."""
     config, done = resolved.configs[arm], [run for run in runs if run.trained]
@@ -230,6 +244,7 @@ def arm_of(
     state, reasons = state_of(runs)
     if against and state is ArmState.FINISHED:
         state, reasons = ArmState.INVALID, tuple(against)
+    places = [folder / run.folder for run in done if (folder / run.folder / RECORD).is_file()]
     # before its first run was built, nobody knows how many tokens its tokenizer has
     drafted = parameters(draft_settings(config)) if done else None
     return ArmOutcome(
@@ -242,7 +257,7 @@ def arm_of(
         flops=mean(done, "flops"),
         parameters=next((run.parameters for run in runs if run.parameters), drafted),
         tuned_parameters=done[0].tuned if done and done[0].tuned else None,
-        flops_per_token=flops_per_token(config),
+        flops_per_token=flops_per_token(config, read_record(places[0])) if places else None,
         state=state,
         reasons=reasons,
         unsound=tuple(unsound_of(done)),
@@ -266,13 +281,17 @@ def state_of(runs: list[RunResult]) -> tuple[ArmState, tuple[Reason, ...]]:
     return ArmState.FINISHED, (Reason(ReasonKind.WITHOUT_RESULT, values),) if short else ()
 
 
-def flops_per_token(config: Config) -> float:
-    """Operations of training a token at the data's length: forward, and twice that backward."""
+def flops_per_token(config: Config, record: Mapping[str, Any]) -> float | None:
+    """Operations of training a token at the data's length: forward, and twice that backward. Of as many
+    tokens and labels as a run's record has; earlier versions did not record them."""
     from attnlab.model.assemble import build_model
     from attnlab.model.counts import count
 
-    length = config.data.length
-    model = build_model(draft_settings(config), device="meta")
+    if "tokenizer_identity" not in record:
+        return None
+    settings = config.model.with_tokenizer(record["tokenizer_identity"]["vocabulary"])
+    labels = len((record.get("labels") or {}).get("names", ())) or 1
+    model, length = build_model(settings, device="meta", labels=labels), config.data.length
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
+from attnlab.checks.learned import Learned
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.checks.recomputed_metrics import RecomputedMetrics, confirm_metrics, scored_in_training
 from attnlab.checks.source import source_of
@@ -22,6 +23,7 @@ from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
+from attnlab.evaluation.word_frequencies import split_frequencies
 from attnlab.evaluation.written_texts import read_texts, save_texts
 from attnlab.explain.attention_maps import attention_weights
 from attnlab.generation.sample_file import line, sampled
@@ -84,10 +86,13 @@ def losses(trained: Trained, documents: Path) -> dict[str, float]:
         metrics |= values_of(dev.examples) | {"targets": int(dev.targets.sum())}
         metrics |= {UNKNOWN: dev.unknown_share} if "bits_per_byte" in metrics else {}
         replace_bytes(documents, save(columns_of(dev)))
-        recomputed = (
+        recomputed: tuple[Finding, ...] = (
             confirm(evaluators["dev"], dev, metrics),
             confirmed(trained, evaluators["dev"], dev, metrics, train),
         )
+        if trained.task.predicts_words:
+            counted = split_frequencies(trained.dataset, "dev", evaluators["dev"])
+            recomputed += (Learned().judge("evaluation", dev.examples, counted.by_text),)
         add_findings(trained.folder, recomputed)
     return metrics
 

@@ -12,9 +12,10 @@ from attnlab.config.values import ConfigError
 from attnlab.evaluation.comparability import SURVIVES, Basis, Comparability, comparability
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
+from attnlab.runs.findings import unlearned_of
 from attnlab.runs.reason import reasons_phrase
 from attnlab.runs.result import RunState
-from attnlab.runs.summary import RunSummary, read_summary
+from attnlab.runs.summary import BaselineRecord, RunSummary, read_baselines, read_summary
 from attnlab.runs.typed import Value
 from attnlab.studies.evidence import input_differences
 from attnlab.studies.outcome import Note, NoteKind
@@ -31,10 +32,13 @@ class SideBySide:
     runs: list[RunSummary]
     measures: list[str]
     notes: list[Note]
+    baselines: list[list[BaselineRecord]]
+    """Of each run, those in the measures that are compared."""
 
     def as_json(self) -> dict[str, Any]:
         runs = [run.as_json() for run in self.runs]
-        return {"runs": runs, "measures": self.measures, "notes": [str(note) for note in self.notes]}
+        notes = [str(note) for note in self.notes]
+        return {"runs": runs, "measures": self.measures, "notes": notes, "baselines": self.baselines}
 
 
 def side_by_side(folders: Sequence[Path]) -> SideBySide:
@@ -55,7 +59,8 @@ def side_by_side(folders: Sequence[Path]) -> SideBySide:
     notes += list(remarks(runs))
     measured = [m for m in (*METRICS, *BESIDE) if any(m in run.result.metrics for run in runs)]
     shown = [measure for measure in measured if measure not in withheld]
-    return SideBySide(runs, shown, list(dict.fromkeys(notes)))
+    baselines = [[one for one in read_baselines(f) if one["metric"] not in withheld] for f in folders]
+    return SideBySide(runs, shown, list(dict.fromkeys(notes)), baselines)
 
 
 def beside(run: RunSummary, first: RunSummary) -> tuple[list[Note], set[str]]:
@@ -117,6 +122,9 @@ def changed_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
 def remarks(runs: Sequence[RunSummary]) -> Iterator[Note]:
     """What a reader must know of each run, and of all of them together."""
     for run, result in ((run, run.result) for run in runs):
+        unlearned = unlearned_of(reversed(result.checks))  # the last that was found
+        if unlearned is not None:
+            yield Note(NoteKind.UNLEARNED_RUN, {"folder": result.folder, **unlearned.values})
         if result.sound is False:
             yield Note(NoteKind.UNSOUND_RUN, {"folder": result.folder, "failures": result.failures})
         if result.status is not RunState.FINISHED:

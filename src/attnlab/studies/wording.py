@@ -39,6 +39,8 @@ REASONS: Mapping[str, str] = {
     "({first} first)",
     "other_load": "the machine was not as busy for both: they waited {shares[0]:.0%} and {shares[1]:.0%} of "
     "their time for a processor",
+    "not_learned": "the loss of {arm}{which}, {loss:.3f}, is not below {unigram:.3f}, what the word "
+    "frequencies of its training text give",
     "refused": "{error}",
     "error": "{error}",
     "killed": "The worker was ended by {signal}{memory}. Continue with --resume.",
@@ -84,7 +86,9 @@ def _reason(kind: str, values: Values) -> str:
         return f"{len(each)} of {values['runs']} runs have no result ({'; '.join(each)})"
     memory = "; the machine may be out of memory" if values.get("signal") == "SIGKILL" else ""
     seed = f"with seed {values['seed']} " if values.get("seed") is not None else ""
-    return REASONS[kind].format_map({**values, "memory": memory, "seed": seed})
+    some = kind == "not_learned" and len(values["seeds"]) < values["trained"]
+    which = f" ({seeds_phrase(values['seeds'], values['trained'])})" if some else ""
+    return REASONS[kind].format_map({**values, "memory": memory, "seed": seed, "which": which})
 
 
 MIXED = {"text": "text", "tokenizer": "tokenizers", "rows": "rows of the same text"}
@@ -156,6 +160,8 @@ NOTES: Mapping[str, str] = {
     "idle_seeds": "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a "
     "fixed seed in initialise, in the loader or in dropout) where the run's named streams belong.",
     "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
+    "unlearned_run": "{folder} is not trained long enough: its loss, {loss:.3f}, is not below "
+    "{unigram:.3f}, what the word frequencies of its training text give.",
     "unfinished_run": "{folder} is {status} at step {step}.",
     "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
     "not_learned": "{arm} has not learned to recall (accuracy {accuracy:.2f}, a guess among the values shown "
@@ -393,6 +399,8 @@ def because_phrase(comparison: Any) -> str:
     if comparison.failed:
         checks = " and ".join(dict.fromkeys(comparison.failed))
         return f"{checks} failed, so the difference in {metric} ({difference}) means nothing"
+    if comparison.verdict == "not trained long enough":
+        return reasons_phrase([(reason.kind, reason.values) for reason in comparison.doubts])
     if comparison.doubts:
         doubts = reasons_phrase([(reason.kind, reason.values) for reason in comparison.doubts])
         return f"{doubts}, so the difference in {metric} ({difference}) is no evidence"
@@ -402,6 +410,13 @@ def because_phrase(comparison: Any) -> str:
     if comparison.seeds == 1:
         return f"one seed, so seed noise is unknown; {metric} {_over_texts(comparison)}"
     return _measured(comparison)
+
+
+def short_phrase(reasons: Sequence[Any]) -> str:
+    """What arms that have not learned yet lose, and what word frequencies do."""
+    losses = in_words([f"{reason.values['loss']:.2f} ({reason.values['arm']})" for reason in reasons])
+    counted = in_words(dict.fromkeys(f"{reason.values['unigram']:.2f}" for reason in reasons))
+    return f"loss {losses}, word frequencies give {counted}"
 
 
 def _measured(comparison: Any) -> str:

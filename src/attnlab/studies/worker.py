@@ -109,8 +109,7 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         name: placed({axis: list(values) for axis, values in curve.items()}, events)
         for name, curve in added.extra_curves.items()
     }
-    judged = [] if run.session.task.predicts_words else keep_baselines(run.session, run.folder)
-    baselines = [asdict(baseline) for baseline in judged]
+    baselines = [asdict(baseline) for baseline in keep_baselines(run.session, run.folder)]
     Checkpoints.of(run.folder).prune(1, state.step)  # the last model is the study's; others go
     return replace(
         measured,

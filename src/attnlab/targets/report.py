@@ -141,7 +141,8 @@ class TargetReport:
 
 @dataclass(frozen=True)
 class Baseline:
-    """The accuracy, or another metric, of a way to predict that was not trained on the task, over n texts."""
+    """The accuracy, or another metric, of a way to predict that was not trained on the task, over n texts;
+    of words the accuracy is over n tokens."""
 
     name: str
     value: float
@@ -159,9 +160,17 @@ def baselines_sentence(baselines: Sequence[Baseline]) -> str:
     """All in one line; nothing where there are none."""
     if not baselines:
         return ""
-    texts = " and ".join(f"{n:,}" for n in sorted({baseline.n for baseline in baselines}))
-    metric = baselines[0].metric.replace("_", " ")
-    return f"Baselines ({metric}, n = {texts}): {', '.join(map(str, baselines))}."
+    groups: dict[str, list[Baseline]] = {}
+    for baseline in baselines:
+        groups.setdefault(baseline.metric.replace("_", " "), []).append(baseline)
+    return " ".join(
+        f"Baselines ({metric}, n = {sizes_phrase(group)}): {', '.join(map(str, group))}."
+        for metric, group in groups.items()
+    )
+
+
+def sizes_phrase(baselines: Sequence[Baseline]) -> str:
+    return " and ".join(f"{n:,}" for n in sorted({baseline.n for baseline in baselines}))
 
 
 def shown(example: Example) -> str:

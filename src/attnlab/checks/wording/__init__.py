@@ -12,7 +12,7 @@ from typing import Any
 from attnlab.checks.wording.of_data import OF_DATA
 from attnlab.checks.wording.of_models import OF_MODELS
 from attnlab.checks.wording.of_rows import OF_ROWS, not_compared
-from attnlab.checks.wording.of_scores import CURE, OF_SCORES, SCORED_AS
+from attnlab.checks.wording.of_scores import CURE, NOT_LEARNED, OF_SCORES, SCORED_AS
 from attnlab.checks.wording.template import Sentences, Template
 from attnlab.config.wording import count_of, in_words, listing, with_true_minus
 
@@ -30,6 +30,7 @@ RAISED = Sentences(
 
 NOT_APPLICABLE: Mapping[str, str] = {
     "no_words": "the task predicts no words",
+    "not_scored": "dev is not scored in training",
     "no_classes": "the model does not classify",
     "one_label": "all examples have the same label",
     "learned_weights": "the model begins with learned weights",
@@ -97,6 +98,14 @@ def collapse_sentence(kind: str, found: str, fix: str, *, one_class: bool) -> st
         return f"{SCORED_AS[kind]}: {found}. {fix}"
     collapsed = "The model has collapsed to one class. " if one_class else ""
     return f"{collapsed}{SCORED_AS[kind]}: {found}. {CURE}"
+
+
+def not_learned_sentence(values: Mapping[str, Any], found: str, fix: str) -> str:
+    """That a language model knows no more than counts do, with what to try."""
+    try:
+        return f"{NOT_LEARNED.format_map(values)}. {fix}"
+    except MISSING:
+        return f"{found}. {fix}"
 
 
 def not_compared_sentence(values: Mapping[str, Any]) -> str:

@@ -14,6 +14,11 @@ SCORED_AS: Mapping[str, str] = {
     "never_answering": "The model is not better than never answering",
 }
 """What a person is told first where the check `majority` failed in this way."""
+NOT_LEARNED = (
+    "Not trained long enough: loss {loss:.3f} is not below {unigram:.3f}, what the word frequencies of the "
+    "training text give"
+)
+"""The same of the check `learned`."""
 CURE = (
     "Usual causes are too high a learning rate (`attnlab adapt … --rates usual` tries several) and too few "
     "steps (training.budget.epochs)."
@@ -21,6 +26,10 @@ CURE = (
 ACCURACY = (
     "accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {n:,}; always predicting “{label}” gives "
     "{share:.1%}"
+)
+LEARNED_FIX = (
+    "Train longer (training.budget) or at another learning rate; where the training loss is far lower, give "
+    "more text."
 )
 LABELS_FIX = (
     "Check that the input reaches the model and that the loss falls; judge on more examples, or by a measure "
@@ -241,7 +250,27 @@ def inputs_ignored(values: Values) -> Sentences:
     )
 
 
+def learned_phrase(values: Values) -> str:
+    """A model's loss compared with those of counting."""
+    between = "" if values["low"] is None else ", 95% from {low:+.3f} to {high:+.3f}"
+    return (
+        "loss {loss:.3f}, word frequencies of the training text (unigram) {unigram:.3f}: {number:+.3f}"
+        + between
+        + " over {targets:,} targets; pairs of words (bigram) {bigram:.3f}"
+    ).format_map(values)
+
+
 OF_SCORES: Mapping[tuple[str, str], Template] = {
+    ("learned", "better"): lambda values: Sentences(learned_phrase(values)),
+    ("learned", "not_yet"): lambda values: Sentences(f"not better yet: {learned_phrase(values)}"),
+    ("learned", "not_better"): lambda values: Sentences(
+        learned_phrase(values), "The model has not learned more than how often words occur.", LEARNED_FIX
+    ),
+    ("learned", "indistinguishable"): lambda values: Sentences(
+        learned_phrase(values),
+        "It cannot be distinguished from one that knows only how often words occur (see the interval).",
+        LEARNED_FIX,
+    ),
     ("majority", "better"): Sentences(ACCURACY),
     ("majority", "renamed"): renamed,
     ("majority", "relabelled"): relabelled,

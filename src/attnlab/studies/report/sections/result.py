@@ -112,7 +112,8 @@ def _forest_row(
     study: StudyResults, measure: DisplayedMetric, row: ShownDifference, *, own: bool
 ) -> ForestRow:
     arm, said, one = _arm(study, row), _pill(row), row.comparison
-    why: Inline = "" if row.without_leak else chance(one.p_corrected) if known(one.p_corrected) else ""
+    tested = one.claims and not row.without_leak and known(one.p_corrected)
+    why: Inline = chance(one.p_corrected) if tested else ""
     if measure.honest:
         why = "scored with later tokens removed"
     elif not arm.sound:
@@ -174,8 +175,9 @@ def _tests(study: StudyResults, shown: list[tuple[DisplayedMetric, list[ShownDif
 
 def _test(study: StudyResults, measure: DisplayedMetric, row: ShownDifference) -> TableRow:
     sound, one = _sound(study, measure, row), row.comparison
+    untrained = one.verdict is Verdict.UNTRAINED
     chances: list[Inline] = [
-        "unknown" if row.without_leak or math.isnan(p) else Number(p, form="chance", sound=sound)
+        "unknown" if row.without_leak or untrained or math.isnan(p) else Number(p, form="chance", sound=sound)
         for p in (one.p, one.p_corrected)
     ]
     numbers = (None, None) if row.without_leak else (one.smallest, one.documents)
