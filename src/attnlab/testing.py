@@ -7,7 +7,7 @@ def test_my_model():
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,6 +74,21 @@ def assert_not_contaminated(data: Mapping[str, Iterable[Any]], tokenizer: Any = 
     from attnlab.interop.loop_checks import contamination
 
     _hold(contamination(data, tokenizer), warnings=True)
+
+
+def assert_contract(part: type, *, untaught: Collection[str] = (), **options: object) -> None:
+    """A part of your own (a class that extends Rule, Position, Projections or FeedForward, or a norm) keeps
+    what every part of its kind promises, in small models of every kind that it can stand in:
+
+    its fast form is its plain form; with a cache it is what it is without one; nothing depends on tokens that
+    the mask hides; padding and other rows change nothing; a gradient reaches each parameter, apart from those
+    whose names end as one of `untaught`; `initialise` fills them from its generator; `parameter_terms` counts
+    them; saved parameters bring the model back. `options` replace the class's own `examples`.
+    """
+    __tracebackhide__ = True
+    from attnlab.model.contracts.own_parts import keep_contract
+
+    keep_contract(part, untaught=untaught, **options)
 
 
 def _hold(finding: Finding, *, warnings: bool = False) -> None:

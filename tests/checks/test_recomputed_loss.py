@@ -18,18 +18,18 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.perplexity import Score
 from attnlab.metrics.metric import Examples
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.heads.language import LanguageModel
 from attnlab.tasks import TASKS
 from attnlab.training.loop import backward
 from tests.checks.cases import case, config, found, made, of
-from tests.contracts import grid
 from tests.training.small_run import set_up
 
 
 def loosened(task="causal", **facts):
     """A case whose model says something, as if it had been trained."""
     about = case(task, **facts)
-    grid.loosen(about.model, seed=3)
+    loosen(about.model, seed=3)
     return about
 
 
@@ -99,7 +99,7 @@ def first_batch(about):
 def test_a_leak_is_left_to_the_checks_that_name_it(batching):
     """Zeroed weights see the padding of the batch: another loss, and no fault of its computing."""
     about = of(set_up(config(model={"masking": "zero"}, data={"batching": batching})))
-    grid.loosen(about.model, seed=3)
+    loosen(about.model, seed=3)
     finding = found("recomputed_loss", about)
     assert finding.outcome == "not applicable" and "depend on later tokens" in finding.found
     assert confirmed(about).outcome == "not applicable"

@@ -7,12 +7,14 @@ import torch
 from attnlab.config.values import Choice
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.argmax import Argmax
+from attnlab.model.attention.rule import spread
 from attnlab.model.combinations import MASK_CHOICES, examples
+from attnlab.model.contracts import small_models as small
+from attnlab.model.contracts.small_models import B, S, T
 from attnlab.model.masks import MASKS
 from attnlab.model.pairs import Pairs
+from attnlab.model.tokens import Tokens
 from tests import reference
-from tests.contracts import grid
-from tests.contracts.grid import B, S, T
 
 H, K, N = 4, 4, 16
 OPTIONS = [Choice("dot", {"softcap": 2.0}), Choice("additive", {"hidden": 3}), Choice("group", {"by": "ids"})]
@@ -55,9 +57,9 @@ def expected(choice, rule, masking, q, k, v, mask, rows, bias, key_rows=None):
 
 
 def marks(layout, mask):
-    given = dict(grid.LAYOUTS[layout], group=GROUP)
+    given = dict(small.LAYOUTS[layout], group=GROUP)
     if "source" in str(mask) or "prefix" in str(mask):
-        given["source"] = grid.SOURCE
+        given["source"] = small.SOURCE
     return given
 
 
@@ -74,10 +76,10 @@ def test_rule_is_the_reference(choice):
         for mask in MASK_CHOICES:
             if not rule.takes(MASKS.build(mask)):
                 continue
-            for layout in grid.LAYOUTS:
+            for layout in small.LAYOUTS:
                 given = marks(layout, mask)
                 rows = [reference.Row(T, **{n: m[b] for n, m in given.items()}) for b in range(B)]
-                tokens = grid.Tokens.of(T, **given)
+                tokens = Tokens.of(T, **given)
                 for heads in ("all", "fewer", "shared"):
                     for between in (None, (bias,)) if rule.takes_bias else (None,):
                         q, k, v = tensors(heads, 2 if heads == "fewer" else H)
@@ -85,7 +87,7 @@ def test_rule_is_the_reference(choice):
                         want = expected(
                             choice, rule, masking, q, k, v, MASKS.resolve(mask), rows, between and between[0]
                         )
-                        plain = rule.weights(q, k, pairs) @ grid.spread(v, H)
+                        plain = rule.weights(q, k, pairs) @ spread(v, H)
                         real = given["real"][:, None, :, None] if "real" in given else torch.tensor(True)
                         error = worst((rule(q, k, v, pairs) * real, want * real), (plain, want))
                         assert error < 1e-9, f"{choice} {mask} {masking} {layout} {heads}: {error:.1e}"
@@ -108,14 +110,14 @@ def _given(bias):
 )
 def test_cross_attention_is_the_reference(choice):
     rows = [reference.Row(T) for _ in range(B)]
-    key_rows = [reference.Row(S, real=grid.SOURCE_REAL[b]) for b in range(B)]
-    pairs = Pairs(grid.Tokens.of(T), grid.Tokens.of(S, real=grid.SOURCE_REAL))
+    key_rows = [reference.Row(S, real=small.SOURCE_REAL[b]) for b in range(B)]
+    pairs = Pairs(Tokens.of(T), Tokens.of(S, real=small.SOURCE_REAL))
     for masking in ("-inf", "zero"):
         rule = build(choice, masking)
         for shared in (H, 2):
             q, k, v = tensors("all", shared, S)
             want = expected(choice, rule, masking, q, k, v, None, rows, None, key_rows)
-            plain = rule.weights(q, k, pairs) @ grid.spread(v, H)
+            plain = rule.weights(q, k, pairs) @ spread(v, H)
             assert worst((rule(q, k, v, pairs), want), (plain, want)) < 1e-9
 
 
@@ -124,7 +126,7 @@ def test_a_row_that_may_see_nothing_gives_zeros_and_no_nan(choice):
     """Left padding under a causal mask: the padding's own rows see nothing."""
     rule = build(choice, "-inf").train()
     q, k, v = (x.clone().requires_grad_() for x in tensors("all", H))
-    tokens = grid.Tokens.of(T, real=grid.LEFT, group=GROUP)
+    tokens = Tokens.of(T, real=small.LEFT, group=GROUP)
     y = rule(q, k, v, Pairs(tokens, tokens, MASKS.build("causal")))
     assert (y[0, :, :2] == 0).all()
     y.square().sum().backward()
@@ -138,7 +140,7 @@ def test_argmax_worked_example():
     k = torch.tensor([[0, 1, 2], [1, 1, 2], [-1, 1, -2], [0, -1, -2]]).double()[None, None].requires_grad_()
     v = torch.tensor([[3, 2, -4], [3, -2, 4], [3, 2, 0], [3, 2, 0]]).double()[None, None].requires_grad_()
     q = torch.tensor([-2, 1, 1]).double()[None, None, None].requires_grad_()
-    rule, pairs = ATTENTION.build("argmax"), Pairs(grid.Tokens.of(1), grid.Tokens.of(4))
+    rule, pairs = ATTENTION.build("argmax"), Pairs(Tokens.of(1), Tokens.of(4))
     assert rule.scores(q, k).flatten().tolist() == [3, 1, 1, -3]
     y = rule(q, k, v, pairs)
     assert y.flatten().tolist() == [3, 2, -4]
@@ -156,7 +158,7 @@ def test_of_equal_keys_argmax_takes_the_first_whatever_rounding_says(dtype, stra
     q = torch.tensor([[1.0], [0.3], [-0.25], [1e-30]], dtype=dtype)[None, None]
     v = torch.arange(5, dtype=dtype)[None, None, :, None]
     rule = Argmax(straight_through=straight_through)
-    pairs = Pairs(grid.Tokens.of(4), grid.Tokens.of(5))
+    pairs = Pairs(Tokens.of(4), Tokens.of(5))
     assert rule(q, k, v, pairs).flatten().tolist() == pytest.approx([1, 1, 4, 1])
     assert rule.weights(q, k, pairs).argmax(-1).flatten().tolist() == [1, 1, 4, 1]
     apart = k.clone()

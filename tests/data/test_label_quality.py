@@ -4,7 +4,7 @@ import random
 
 from attnlab.data.example import Example
 from attnlab.data.label_quality import alike, label_quality
-from attnlab.data.wording import quality_sentences
+from attnlab.data.reading_wording import quality_sentences
 
 SPLITS = ("train", "dev", "test")
 

@@ -1,11 +1,14 @@
 """docs/own-parts.md: its file, its commands and its study work as they stand."""
 
+import json
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+from attnlab.model.contracts import own_parts
 from attnlab.studies.resolved import resolve
 from attnlab.studies.study_files import load_study
 from tests.docs.test_advice import wrong_in
@@ -53,6 +56,30 @@ def test_the_study_asks_for_the_file_and_runs_with_it(place):
     with new_session():
         command("list", "--import", "mine.py")
         assert list(resolve(load_study("question.toml")).configs) == ["dot", "distance"]
+
+
+def named(name):
+    return next(text for text in blocks("python") if text.startswith(f"# {name}"))
+
+
+def test_the_part_with_parameters_is_counted_trained_and_keeps_its_contract(place, monkeypatch):
+    """The page's own test file is run, as pytest would."""
+    (place / "bilinear.py").write_text(named("bilinear.py"))
+    monkeypatch.syspath_prepend(place)
+    every = own_parts.cases_of
+    monkeypatch.setattr(own_parts, "cases_of", lambda *about: every(*about)[::5])
+    with new_session():
+        counted = command(
+            *("explain", "counts", "mini-gpt", "--import", "bilinear.py", "--json"),
+            *("--set", "model.attention=bilinear"),
+        )
+        terms = {term["name"]: term["count"] for term in json.loads(counted.stdout)["parameters"]["terms"]}
+        assert terms["decoder.attention.matrices"] == 4 * 4 * 24**2
+        space = {}
+        exec(named("test_mine.py"), space)
+        space["test_my_rules"]()
+        for name in ("bilinear", "mine"):
+            sys.modules.pop(name, None)
 
 
 def test_what_it_names_exists():

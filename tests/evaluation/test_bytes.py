@@ -12,7 +12,7 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.evaluator import Evaluator
-from tests.contracts import grid
+from attnlab.model.contracts.small_models import loosen
 from tests.training import small_run
 from tests.training.small_run import set_up
 
@@ -66,7 +66,7 @@ def set_up_for(folder, task, encoding, form):
     data |= {"encoding": encoding, "length": LENGTH, "batching": "padded(batch_size=5)"}
     model = {"length": LENGTH + 1, "family": family, "dropout": 0.0, "token_types": 2, "layers": 1}
     setup = set_up(small_run.config(folder, task=task, data=data, model=model))
-    grid.loosen(setup.model, seed=3)
+    loosen(setup.model, seed=3)
     setup.model.double()
     return setup
 

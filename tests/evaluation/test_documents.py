@@ -17,12 +17,12 @@ from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.spread import influences_of
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.losses import LossSum
 from attnlab.model.model import hidden_states
 from attnlab.studies.run_measures import columns_of, read_documents
 from attnlab.tasks import TASKS
 from attnlab.training.machine import autocast_of
-from tests.contracts import grid
 from tests.training.small_run import config, for_task, merged, set_up
 
 CPU = torch.device("cpu")
@@ -33,7 +33,7 @@ KINDS = ["packed(batch_size=4)", "bucketed(tokens=96)", "padded(batch_size=5)", 
 def made(folder, task="causal", **changes):
     """The parts of a small run, with weights that say something."""
     setup = set_up(config(folder, **merged(for_task(task, folder), changes)))
-    grid.loosen(setup.model, seed=3)
+    loosen(setup.model, seed=3)
     return setup
 
 

@@ -9,10 +9,10 @@ from attnlab.data.columns import Row
 from attnlab.data.rows import in_memory
 from attnlab.evaluation.honesty import honesty, thinned
 from attnlab.evaluation.texts import Text, nats_alone, nats_token_by_token
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.losses import IGNORE
 from attnlab.tasks import TASKS
 from attnlab.tasks.vocabulary import Vocabulary
-from tests.contracts import grid
 
 ROWS = [[3, 1, 4, 1, 5, 9, 2, 6], [2, 7, 1, 8], [1, 4, 1, 4, 2, 1]]
 CAUSAL = TASKS.build("causal", vocabulary=Vocabulary.draft(23))
@@ -20,7 +20,7 @@ CAUSAL = TASKS.build("causal", vocabulary=Vocabulary.draft(23))
 
 def small(**settings):
     model = lab.decoder(vocabulary=23, width=16, heads=4, layers=2, length=40, **settings)
-    grid.loosen(model, seed=5)
+    loosen(model, seed=5)
     return model.eval()
 
 

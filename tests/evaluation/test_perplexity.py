@@ -12,14 +12,14 @@ from attnlab.evaluation.perplexity import (
 )
 from attnlab.evaluation.sample_quality import quality
 from attnlab.generation.generate import Written
-from tests.contracts import grid
+from attnlab.model.contracts.small_models import loosen
 
 ROWS = [[3, 1, 4, 1, 5, 9, 2, 6], [2, 7, 1, 8], [1, 4, 1, 4, 2, 1]]
 
 
 def small(**settings):
     model = lab.decoder(vocabulary=23, width=16, heads=4, layers=2, length=40, **settings).double()
-    grid.loosen(model, seed=5)
+    loosen(model, seed=5)
     return model.eval()
 
 
@@ -68,7 +68,7 @@ def test_losses_from_a_place_on_are_the_last_ones(double):
 @torch.no_grad()
 def test_pseudo_losses_mask_one_token_at_a_time(double):
     model = lab.encoder(vocabulary=23, width=16, heads=4, layers=1).double()
-    grid.loosen(model)
+    loosen(model)
     row = ROWS[0]
     for place, loss in enumerate(pseudo_losses(model, row, mask=22, batch=3)):
         ids = torch.tensor([row])

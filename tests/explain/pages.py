@@ -22,8 +22,8 @@ from attnlab.explain.reach_by_depth import reach_by_depth
 from attnlab.explain.score_decomposition import score_decomposition
 from attnlab.explain.superposition import superposition
 from attnlab.metrics.metric import Estimate
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.counts import count
-from tests.contracts.grid import loosen
 
 WORDS = ["the", "cat", "saw", "the", "dog", ",", "and", "the", "dog", "saw", "the", "cat", "."]
 KNOWN = {word: number + 3 for number, word in enumerate(dict.fromkeys(WORDS))}
@@ -100,7 +100,7 @@ def counts() -> Explanation:
 def mask() -> Explanation:
     """A source of three words, then a causal target."""
     may = [[key < 3 or key <= query for key in range(8)] for query in range(8)]
-    return MaskPicture(WORDS[:8], 3, may, "model.mask = prefix, model.attention = dot")
+    return MaskPicture(WORDS[:8], 3, {"prefix": may}, "dot")
 
 
 def extraction() -> Explanation:

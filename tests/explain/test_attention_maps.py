@@ -14,8 +14,8 @@ from attnlab.explain.ablation import effects
 from attnlab.explain.attention_maps import RowOfText, attention_maps
 from attnlab.model.attention import ATTENTION
 from attnlab.model.combinations import examples
+from attnlab.model.contracts.small_models import loosen
 from tests.browser import CHROMIUM, chromium
-from tests.contracts.grid import loosen
 
 WORDS = ["the", "cat", "<b>", "sat", ".", "the", "cat", "ran"]
 IDS = torch.tensor([[3, 4, 5, 6, 7, 3, 4, 8]])

@@ -14,9 +14,9 @@ from attnlab.explain.reach_by_depth import reach_by_depth
 from attnlab.explain.score_decomposition import bias_against_concatenation, score_decomposition
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.score_parts import CROSS, score_parts
-from tests.contracts.grid import loosen
 from tests.session.commands import answer, command
 
 IDS = torch.tensor([3, 9, 4, 1, 17, 4])

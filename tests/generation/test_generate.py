@@ -11,15 +11,15 @@ from attnlab.generation.beam import beam_search, beam_searches
 from attnlab.generation.generate import Written, generate, stream
 from attnlab.generation.request import ELSEWHERE, request_of
 from attnlab.generation.rules import FIRST, Chance, Greedy, Sample
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.tokens import Tokens
-from tests.contracts import grid
 
 PROMPTS = [[3, 1, 4], [1, 5, 9, 2, 6], [7]]
 
 
 def sharpened(model):
     """Weights so large that the model has opinions: ties and near-ties would make greedy text chance."""
-    grid.loosen(model, seed=5)
+    loosen(model, seed=5)
     return model.double().eval()
 
 

@@ -14,12 +14,12 @@ from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import generate
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.combinations import examples
+from attnlab.model.contracts import small_models as small
+from attnlab.model.contracts.small_models import IDS, LEFT, SOURCE, SOURCE_IDS, T
 from attnlab.model.counts import parameter_terms
 from attnlab.model.frozen import is_fixed
 from attnlab.model.terms import Term, gather
 from attnlab.model.tokens import Tokens
-from tests.contracts import grid
-from tests.contracts.grid import IDS, LEFT, SOURCE, SOURCE_IDS, T
 
 KINDS = [str(choice) for choice in examples(ADAPTERS)]
 LORA, LORA_SHARED = (kind for kind in KINDS if kind.startswith("lora"))
@@ -61,12 +61,12 @@ def built(name="decoder", seed=0, **changes):
 
 @functools.cache  # a copy takes half as long as a model built anew
 def _built(name, seed, changes):
-    settings = grid.SIZES | {"layers": 2, "family": "decoder", "output": HEAD} | MODELS[name] | dict(changes)
+    settings = small.SIZES | {"layers": 2, "family": "decoder", "output": HEAD} | MODELS[name] | dict(changes)
     if settings["family"] == "encoder":
         settings |= {"mask": "bidirectional"}
     family = {"decoder": lab.decoder, "encoder": lab.encoder, "encoder_decoder": lab.encoder_decoder}
     model = family[settings.pop("family")](seed=seed, **settings).double().eval()
-    grid.loosen(model, seed)
+    small.loosen(model, seed)
     return model
 
 
@@ -350,7 +350,7 @@ def test_linear_attention_stays_linear_behind_virtual_tokens(kind, monkeypatch):
     """The pairs of all tokens are never formed, and the sums are those of the plain weights."""
     model = built("linear")
     attached(model, kind)
-    with grid.plainly(model):
+    with small.plainly(model):
         plain = hidden(model, real=LEFT)
     rule = type(model.trunk.main.rules()[0])
     monkeypatch.setattr(rule, "weights", lambda *_: pytest.fail("pairs were formed"))
@@ -371,9 +371,9 @@ def test_what_has_no_place_for_virtual_tokens_is_refused(kind):
     model = built()
     attached(model, kind)
     with pytest.raises(ValueError, match="packed documents"):
-        hidden(model, document=grid.DOCUMENT)
+        hidden(model, document=small.DOCUMENT)
     with pytest.raises(ValueError, match="group ids"):
-        hidden(model, group=grid.DOCUMENT)
+        hidden(model, group=small.DOCUMENT)
 
 
 @pytest.mark.parametrize("kind", VIRTUAL)
@@ -381,7 +381,7 @@ def test_the_source_of_a_decoder_takes_what_encode_gave(kind):
     """Encoded apart and given, or together: the same, virtual tokens before the source included."""
     model = built("encoder_decoder")
     attached(model, kind)
-    row = Tokens.of(SOURCE_IDS.shape[1], real=grid.SOURCE_REAL)
+    row = Tokens.of(SOURCE_IDS.shape[1], real=small.SOURCE_REAL)
     together = model.trunk(IDS, source=SOURCE_IDS, source_tokens=row)
     apart = model.trunk(IDS, encoded=model.trunk.encode(SOURCE_IDS, row), source_tokens=row)
     assert torch.equal(together, apart)

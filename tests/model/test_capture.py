@@ -8,8 +8,8 @@ from attnlab.config.values import ConfigError
 from attnlab.model.attention import ATTENTION
 from attnlab.model.attention.rule import spread
 from attnlab.model.combinations import examples
+from attnlab.model.contracts.small_models import loosen
 from attnlab.model.tokens import Tokens
-from tests.contracts.grid import loosen
 
 SIZES = {"vocabulary": 23, "length": 16, "width": 16, "heads": 4, "layers": 2}
 IDS = torch.stack([torch.randperm(23, generator=torch.Generator().manual_seed(row))[:9] for row in range(2)])

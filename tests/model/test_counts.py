@@ -6,6 +6,7 @@ import attnlab as lab
 from attnlab.config.files import load
 from attnlab.config.schema import BIASED
 from attnlab.model.assemble import build_model
+from attnlab.model.contracts.small_models import plainly
 from attnlab.model.counts import count
 from attnlab.model.heads import HEADS
 from attnlab.session.session import draft_settings
@@ -101,7 +102,7 @@ def test_operations_are_what_torch_counts(settings):
     model = build_model(config)
     T, S = 24, 17
     source = {"source": torch.zeros(1, S, dtype=torch.long)} if config.family == "encoder_decoder" else {}
-    with grid.plainly(model), FlopCounterMode(display=False) as counter, torch.no_grad():
+    with plainly(model), FlopCounterMode(display=False) as counter, torch.no_grad():
         model(torch.zeros(1, T, dtype=torch.long), **source)
     assert count(model, length=T, source_length=S, batch=1).forward == counter.get_total_flops()
 

@@ -45,6 +45,25 @@ def test_the_config_says_what_was_asked_and_the_rest_by_the_method(home):
     assert asked(home, adapter="prompt(tokens=4)").data.length == 20
 
 
+@pytest.mark.parametrize(
+    ("rows", "epochs", "every"),
+    [(40, 50.0, 10), (200, 10.0, "epoch"), (3000, 3.0, "epoch")],
+)
+def test_few_rows_are_read_more_often(rows, epochs, every, home, tmp_path):
+    """At least 100 steps of 16 rows, a tenth of the rows being dev and a tenth test, and ten evaluations."""
+    lines = [f"{text},{number % 2}" for number, text in enumerate(sentences(rows))]
+    (tmp_path / "own.csv").write_text("\n".join(["body,who", *lines]))
+    reading = {"text": "body", "label": "who"}
+    found = adapting_config(home / "bert", data=tmp_path / "own.csv", reading=reading).training
+    assert found.budget.limits == {"epochs": epochs} and found.evaluate_every == every
+
+
+def test_whole_matrices_of_a_wide_start_are_trained_at_a_lower_rate():
+    full, lora = RECIPES["full"], RECIPES["lora"]
+    assert [full.rate(width) for width in (64, 384, 768, 4096)] == [1e-4, 1e-4, 5e-5, 9.4e-6]
+    assert lora.rate(64) == lora.rate(4096) == lora.learning_rate
+
+
 def test_everything_can_be_set_otherwise(home):
     wanted = ["data.batching.batch_size=8", "training.patience=unlimited", "data.length=12", RATE]
     found = asked(home, set=[*wanted, "training.schedule=cosine", "data.dev_share=0.2"])
@@ -234,3 +253,12 @@ def test_doubtful_rows_are_named_by_inspect_and_before_training(home, tmp_path, 
     short = ("--set", "training.budget.steps=1", "--out", tmp_path / "run")
     said = command("adapt", home / "bert", "--data", file, *columns, *short).output
     assert f"Warning: {told}" in said and said.index(told) < said.index("Method:")
+
+
+def test_the_first_batch_is_shown_and_nothing_is_trained(home, tmp_path):
+    """The rows that training would read first, each with its own label."""
+    columns = ("--data", home / "reviews.csv", "--text", "body", "--label", "who", "--out", tmp_path / "run")
+    rows = answer("adapt", home / "bert", *columns, "--show-batch")
+    assert all((row["label"] == "cat") == ("cat" in "".join(row["input"])) for row in rows)
+    shown = command("adapt", home / "bert", *columns, "--show-batch").output
+    assert "label     cat" in shown and "predicts" not in shown and not (tmp_path / "run").exists()

@@ -82,7 +82,7 @@ def test_rates_that_were_killed_go_on_where_they_stood(home, tmp_path, unchecked
 
 def test_rates_as_a_person_gives_them(home):
     config = asked(home)
-    assert rates_of("usual", config) == (5e-6, 1.5e-5, 5e-5, 1.5e-4)
+    assert rates_of("usual", config) == (1e-5, 3e-5, 1e-4, 3e-4)
     assert rates_of("2e-4, 1e-5,2e-4", config) == rates_of([1e-5, 2e-4], config) == (1e-5, 2e-4)
     for wrong in ("often", "1e-5", [0.0, 1.0], "1e-5,-1", []):
         with pytest.raises(

@@ -8,9 +8,9 @@ from attnlab.explain.ablation import HeadName
 from attnlab.explain.attention_maps import RowOfText
 from attnlab.explain.head_losses import HeadLoss, HeadPicture, head_pictures, rank_correlations
 from attnlab.metrics.metric import Estimate
+from attnlab.model.contracts.small_models import loosen
 from attnlab.runs.result import RunResult
 from attnlab.studies.builtin.heads_matter import correlation_rows, verdict
-from tests.contracts.grid import loosen
 
 
 def names(count):

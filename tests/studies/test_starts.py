@@ -12,10 +12,12 @@ from attnlab.runs.metrics_file import read_events
 from attnlab.runs.record import read_record
 from attnlab.runs.summary import runs_in
 from attnlab.session.start import PACKAGED
+from attnlab.studies.builtin import builtin
 from attnlab.studies.plan import plan
 from attnlab.studies.resolved import from_record, resolve
 from attnlab.studies.runner import read_study_record, run_study
 from attnlab.studies.study_files import adjusted
+from attnlab.targets.recipes import RECIPES
 from tests.studies.here import here
 from tests.studies.small_study import study
 from tests.training.small_run import for_task, merged, settings
@@ -154,3 +156,20 @@ def test_set_reaches_some_of_the_arms(tmp_path):
     configs = resolve(asked).configs
     assert [config.adapter.kind for config in configs.values()] == ["full", "head"]
     assert [config.training.clip for config in configs.values()] == [0.5, 1.0]
+
+
+def test_rates_follow_a_start_that_a_person_gives():
+    """The study's rates are those of its own small encoder; another model has what `adapt` has for it."""
+    rate, small = "training.optimizer.learning_rate", builtin("transfer")
+    assert small.config("pretrained-100").training.optimizer.options["learning_rate"] == 1e-3
+    given = small.changed({"starts.pretrained": "minilm"})
+    rates = {arm: given.config(arm).training.optimizer.options["learning_rate"] for arm in given.arms}
+    assert {rates[arm] for arm in rates if arm.startswith("pretrained")} == {RECIPES["full"].learning_rate}
+    assert {rates[arm] for arm in rates if arm.startswith("scratch")} == {1e-3}
+    assert "learning_rate" in given.about and "learning_rate" not in small.about
+    own = small.changed({"starts.pretrained": "minilm", f"arms.pretrained-all.{rate}": 3e-4})
+    assert own.arms["pretrained-all"][rate] == 3e-4, "what a person sets remains"
+    assert small.changed({"starts.pretrained": "minilm", rate: 3e-4}).arms == small.arms
+    assert small.changed({"starts.pretrained.training.budget.epochs": 1.0}).arms == small.arms
+    methods = builtin("adaptation").changed({"starts.pretrained": "minilm"})
+    assert all(own[rate] == RECIPES[arm].learning_rate for arm, own in methods.arms.items())

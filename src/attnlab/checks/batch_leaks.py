@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, Origin, distance, first_moved, run
+from attnlab.checks.measure import AT_ONCE, ROUNDING, Leak, LeakOrigin, distance, first_moved, run
 from attnlab.checks.paths import Path
 from attnlab.checks.subject import Subject
 
@@ -77,7 +77,7 @@ def leaks_of(model: nn.Module, path: Path, rows: Tensor) -> Iterator[Leak]:
                 yield Leak(f"token ids {some[row].tolist()}", query, key, float(size.max()), place)
 
 
-def moved_at(model: nn.Module, path: Path, ids: Tensor, changed: Tensor, query: int) -> Origin:
+def moved_at(model: nn.Module, path: Path, ids: Tensor, changed: Tensor, query: int) -> LeakOrigin:
     length = ids.shape[1]
 
     def at(output: Tensor) -> Tensor | None:

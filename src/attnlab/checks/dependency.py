@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from torch import nn
 
-from attnlab.checks.measure import Origin
+from attnlab.checks.measure import LeakOrigin
 from attnlab.checks.probing import Probe, probe_subject
 from attnlab.checks.subject import ModelCheck, Subject, UnaskableError
 from attnlab.model.attention.argmax import Argmax
@@ -106,7 +106,7 @@ Cause = Literal["scores", "embedding", "other", "joined", "between"]
 not; or code between parts, which may attend or not."""
 
 
-def cause_of(model: nn.Module, origin: Origin) -> Cause:
+def cause_of(model: nn.Module, origin: LeakOrigin) -> Cause:
     """In what kind of part a leak begins. What was not verified stays open."""
     parts = origin.module.split(" ")[0].split(".")
     outer = [model.get_submodule(".".join(parts[:count])) for count in range(len(parts) + 1)]

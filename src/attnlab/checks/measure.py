@@ -19,7 +19,7 @@ AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True)
-class Origin:
+class LeakOrigin:
     """The first module whose output moved, by its name and class; none where no module shows it.
 
     `joins` says that nothing it was given had moved at that position: it joins positions itself.
@@ -39,7 +39,7 @@ class Leak:
     query: int
     key: int
     size: float
-    origin: Origin = field(default_factory=Origin)
+    origin: LeakOrigin = field(default_factory=LeakOrigin)
 
     @property
     def values(self) -> dict[str, str | int | float]:
@@ -223,7 +223,7 @@ def run(path: Path, ids: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def origin(model: nn.Module, path: Path, query: int, key: int, vocabulary: int) -> Origin:
+def origin(model: nn.Module, path: Path, query: int, key: int, vocabulary: int) -> LeakOrigin:
     """The first module, in order of computing, whose output at `query` moves with input `key`."""
     ids = path.ids.clone()
     ids[0, key] = min(replacements(int(ids[0, key]), vocabulary))
@@ -239,7 +239,7 @@ def first_moved(
     plain: Callable[[], object],
     other: Callable[[], object],
     part: Callable[[Tensor], Tensor | None],
-) -> Origin:
+) -> LeakOrigin:
     """The first module of which that `part` of its output differs between two computations."""
     for before, after in zip(recorded(model, plain), recorded(model, other), strict=True):
         if not moved(before.output, after.output, part):
@@ -247,8 +247,8 @@ def first_moved(
         inputs = [moved(*pair, part) for pair in zip(before.inputs, after.inputs, strict=True)]
         known = [one for one in inputs if one is not None]
         joins = bool(known) and not any(known)
-        return Origin(titled(model, before.name), joins, titled(model, caller_of(model, before.name)))
-    return Origin(caller=titled(model, ""))
+        return LeakOrigin(titled(model, before.name), joins, titled(model, caller_of(model, before.name)))
+    return LeakOrigin(caller=titled(model, ""))
 
 
 def moved(before: Tensor, after: Tensor, part: Callable[[Tensor], Tensor | None]) -> bool | None:

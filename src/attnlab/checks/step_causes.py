@@ -65,18 +65,18 @@ def off(got: Tensor, wanted: Tensor, start: Tensor | None, close: float) -> tupl
     got, wanted = got.double(), wanted.double().to(got.device)
     if got.shape != wanted.shape:
         return 1.0, math.inf
-    gap = (got - wanted).abs()
+    gap, moved = got - wanted, wanted if start is None else wanted - start.double()
+    distance = float(gap.norm()) / max(float(moved.norm()), 1e-30)
+    if distance <= close:  # as almost always: no number needs to be looked at by itself
+        return 0.0, distance
     rounding = EPSILONS * torch.finfo(torch.float32).eps
     if start is None:  # of what an optimizer remembers, which grows and shrinks with the gradient
         allowed = close * wanted.abs() + rounding * wanted.abs().max().clamp(min=1e-30)
-        size = float(wanted.norm())
     else:
-        moved = (wanted - start.double()).abs()
-        allowed = rounding * wanted.abs() + close * moved + 1e-12
-        size = float(moved.norm())
-    beyond = gap > allowed
+        allowed = rounding * wanted.abs() + close * moved.abs() + 1e-12
+    beyond = gap.abs() > allowed
     beyond |= ~gap.isfinite()
-    return float(beyond.double().mean()), float(gap.norm()) / max(size, 1e-30)
+    return float(beyond.double().mean()), distance
 
 
 Values = dict[str, Value]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -78,6 +78,7 @@ class Kept:
     after: Amounts
     """As far as it is known before the step: all but the seconds."""
     loss: float
+    batches: Sequence[Prepared]
 
 
 class StepReplay:
@@ -93,7 +94,8 @@ class StepReplay:
         self.first, self.late = True, False
         self.slices = [p.detach().view(-1)[:SLICE] for p in self._spread(SLICES)]
         self.seen: Tensor | None = None
-        self.last: tuple[float, float, float] = 0.0, 0.0, 0.0
+        self.last: tuple[Tensor, Tensor, Stepped] | None = None
+        """The watched numbers before and after the last step that moved them."""
 
     # ------------------------------------------------------------ before and after a step
     def before(self) -> None:
@@ -119,14 +121,16 @@ class StepReplay:
         """Whether a step left every watched number as it was, though the one before moved them clearly."""
         if self.seen is None:
             return False
-        now, before = torch.cat(self.slices), self.seen
-        unit = torch.finfo(now.dtype).eps * before.abs().clamp(min=1e-12)
-        size = float(((now - before).abs() / unit).max())
-        (last, rate, gradient), self.seen = self.last, now
-        if size:
-            self.last = size, event.learning_rate, event.gradient
-        comparable = event.learning_rate >= rate / 2 and event.gradient >= gradient / 10 > 0
-        return size == 0 and last > CLEARLY and comparable
+        now, before, last = torch.cat(self.slices), self.seen, self.last
+        if not torch.equal(now, before):
+            self.seen, self.last = now, (before, now, event)
+            return False
+        if last is None:
+            return False
+        unit = torch.finfo(now.dtype).eps * last[0].abs().clamp(min=1e-12)
+        size, moving = float(((last[1] - last[0]).abs() / unit).max()), last[2]
+        comparable = event.learning_rate >= moving.learning_rate / 2
+        return size > CLEARLY and comparable and event.gradient >= moving.gradient / 10 > 0
 
     def _spread(self, count: int) -> list[nn.Parameter]:
         """Trainable parameters that are as far apart as can be."""
@@ -157,7 +161,6 @@ class StepReplay:
         left = {name: p.grad.clone() for name, p in compared.items() if p.grad is not None}
         prepared = [one for _, one in batches]
         gradients, norm, loss = self._gradient(prepared, int(before.steps))
-        otherwise, _, _ = self._gradient(prepared, int(before.steps), unit=OTHER_UNIT)
         decaying, matrices = decaying_of(loop.model)
         inputs = StepInputs(
             weights=weights,
@@ -166,7 +169,6 @@ class StepReplay:
             norm=norm,
             rate=0.0,
             clipping=clipping_of(self.settings.clip, norm),
-            noise={n: distance(otherwise[n], gradients[n]) for n in weights if n in gradients},
             decaying=decaying,
             matrices=matrices,
         )
@@ -177,7 +179,7 @@ class StepReplay:
             epochs=self.loader.epoch + self.loader.batch / len(self.loader),
             flops=before.flops + sum(loop.task.flops(loop.model, prepared) for _, prepared in batches),
         )
-        return Kept(inputs, left, before, after, loss)
+        return Kept(inputs, left, before, after, loss, prepared)
 
     def _checkpoint(self) -> Checkpoint | None:
         steps = self.loop.checkpoints.steps() if self.first else []
@@ -229,6 +231,9 @@ class StepReplay:
         inputs = replace(kept.inputs, rate=rate, clipping=clipping)
         outcome = StepOutcome(self.settings, self.loop.model, inputs, self._actual(inputs), close)
         name, gap = outcome.worst()
+        if name is not None:
+            outcome = replace(outcome, inputs=replace(inputs, noise=self._noise(kept)))
+            name, gap = outcome.worst()
         self.result.steps.append(int(after.steps))
         self.result.tensors = len(inputs.weights)
         self.result.gap = max(self.result.gap, gap if name is None else 0.0)
@@ -249,11 +254,32 @@ class StepReplay:
             values = {"loss": event.loss, "expected": kept.loss}
             self.result.fault = StepFault(event.step, "loss", abs(event.loss - kept.loss), values)
 
+    def _noise(self, kept: Kept) -> dict[str, float]:
+        """How far each gradient comes out otherwise when every number is rounded otherwise, at the weights
+        before the step: asked for only where a step differs, since it takes two more backward passes."""
+        named, step = dict(self.loop.model.named_parameters()), int(kept.before.steps)
+        actual = {name: named[name].detach().clone() for name in kept.inputs.weights}
+        try:
+            set_weights(named, kept.inputs.weights)
+            batches = list(kept.batches)
+            (gradients, _, _), (otherwise, _, _) = (
+                self._gradient(batches, step, unit=unit) for unit in (1.0, OTHER_UNIT)
+            )
+        finally:
+            set_weights(named, actual)
+        return {name: distance(otherwise[name], gradients[name]) for name in actual if name in gradients}
+
     def _actual(self, inputs: StepInputs) -> dict[str, Tensor]:
         """The weights and the optimizer's tensors as the loop left them."""
         named = {n: p.detach() for n, p in self.loop.model.named_parameters() if n in inputs.weights}
         held = self.loop.optimizer.state()
         return named | {key: v for key, v in held.items() if key.rsplit("/", 1)[0] in inputs.weights}
+
+
+@torch.no_grad()
+def set_weights(parameters: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> None:
+    for name, value in values.items():
+        parameters[name].copy_(value)
 
 
 def distance(one: Tensor, other: Tensor) -> float:

@@ -32,7 +32,7 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.train import finish, say_baselines, saying_how_to_resume
+from attnlab.cli.train import ShowBatchOption, finish, say_baselines, saying_how_to_resume
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ def adapt(
         typer.Option("--out", metavar="DIR", help="The run's folder. Default: runs/DATA-ADAPTER-HASH."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume that run.")] = False,
+    show_batch: ShowBatchOption = False,
     allow: Annotated[
         list[str] | None,
         typer.Option(help="Train although this check fails; its numbers are marked invalid. Repeatable."),
@@ -97,6 +98,10 @@ def adapt(
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "dev": dev, "test": test}
     reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad, "separator": separator}
     config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or ())
+    if show_batch:
+        from attnlab.cli.batches import show
+
+        return show(config, json=json)
     place = folder or run_folder(config, data)
     if rates:
         named = ", ".join(f"{rate:g}" for rate in rates_of(rates, config))

@@ -160,7 +160,7 @@ def made_splits_sentence(report: Report) -> Sentence:
 def warnings(report: Report) -> Iterator[Sentence]:
     """What a person should know before believing a number made from this text."""
     from attnlab.data.encode.encoding import MUCH
-    from attnlab.data.wording import decimal_sentence, quality_sentences, separator_sentences
+    from attnlab.data.reading_wording import decimal_sentence, quality_sentences, separator_sentences
 
     yield from map(Sentence, separator_sentences(report.separators))
     if decimals := decimal_sentence(report.quality):

@@ -1,4 +1,4 @@
-"""`attnlab tokenizer`: train one, and compare two on a text."""
+"""`attnlab tokenizer`: train one, see what it makes of a sentence, and compare two on a text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnlab.cli.console import MOST, JsonOption, emit, err, out
+from attnlab.cli.console import MOST, HtmlOption, JsonOption, emit, err, out, present
 from attnlab.cli.corpus_options import (
     EncodingOption,
     FileArgument,
@@ -39,7 +39,13 @@ if TYPE_CHECKING:
     from attnlab.data.tokenizers.tokenizer import Tokenizer
     from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 
-app = typer.Typer(help="Train a tokenizer, or compare two on your text.", no_args_is_help=True)
+LONGEST = 2000
+"""Characters of a text whose pieces are shown one by one."""
+
+app = typer.Typer(
+    help="Train a tokenizer, see what it makes of a sentence, or compare two on your text.",
+    no_args_is_help=True,
+)
 
 
 @app.command("train")
@@ -94,6 +100,45 @@ def train(
     out.print()
     out.say("Saved to ", toned(Tone.NAME, str(saved)), f", fingerprint {tokenizer.fingerprint}.")
     return None
+
+
+@app.command("show")
+def show(
+    text: Annotated[str, typer.Argument(help="A sentence of yours.")],
+    tokenizers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TOKENIZER...",
+            help="A tokenizer's file, a run or a folder of a model, minilm, or a kind to train (bpe, "
+            "wordpiece, unigram, word, character); without one, bpe and wordpiece.",
+        ),
+    ] = None,
+    on: Annotated[
+        str, typer.Option("--on", metavar="CORPUS", help="The text or corpus that kinds are trained on.")
+    ] = "python_docs",
+    html: HtmlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show how tokenizers take a sentence apart: pieces, ids, merges in their order, and what is unknown."""
+    from attnlab.data.tokenizers.segmentation import segmented
+    from attnlab.explain.tokenized_text import TokenizedText
+
+    if not text.strip():
+        raise ConfigError('The text has no words; write for example: attnlab tokenizer show "a red fox".')
+    if len(text) > LONGEST:
+        raise ConfigError(f"The text has {len(text):,} characters; up to {LONGEST:,} can be shown.")
+    values = list(dict.fromkeys(tokenizers or ("bpe", "wordpiece")))
+    recipes = {value: recipe_of(value, "TOKENIZER") for value in values}
+    texts: list[str] = []
+    with Display(err) as display:
+        if any(recipe.trains for recipe in recipes.values()):
+            display.work(f"Training on {on}")
+            texts = list(all_texts(on, {}))
+        made = {value: recipe.make(texts) for value, recipe in recipes.items()}
+    short = {value: short_name(value) for value in values}
+    unique = len(set(short.values())) == len(values)
+    named = {short[value] if unique else value: segmented(one, text) for value, one in made.items()}
+    present(TokenizedText(text, named), json=json, html=html)
 
 
 @app.command("compare")
@@ -157,8 +202,13 @@ def all_texts(file: str, options: dict[str, Any]) -> Iterator[str]:
 
 
 def recipe_of(value: str, where: str) -> TokenizerRecipe:
+    """How a tokenizer comes to be: trained, or read from a file, a run, or a model by its name (minilm)."""
     from attnlab.data.tokenizers import TOKENIZERS
 
+    if value.isidentifier() and value not in TOKENIZERS:
+        from attnlab.session.stored import model_folder
+
+        value = str(model_folder(value))
     return TOKENIZERS.build(TOKENIZERS.read(value, where))
 
 

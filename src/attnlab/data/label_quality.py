@@ -66,7 +66,7 @@ class LabelQuality:
     comma_example: str = ""
 
 
-class Gathering:
+class RowDoubts:
     """Labelled rows while they are read."""
 
     def __init__(self) -> None:
@@ -132,12 +132,12 @@ class Gathering:
 
 def label_quality(sided: Iterable[tuple[str, Example]], splits: Iterable[str]) -> LabelQuality:
     """What is doubtful about rows, each given with the split that it is in."""
-    gathering = Gathering()
+    doubts = RowDoubts()
     for number, (split, example) in enumerate(islice(sided, MOST)):
-        if number == UNLABELLED and not gathering.rows:
+        if number == UNLABELLED and not doubts.rows:
             break
-        gathering.add(split, example)
-    return gathering.quality(splits)
+        doubts.add(split, example)
+    return doubts.quality(splits)
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +35,12 @@ LENGTHS = {"answering": 384}
 """The same by task: a longer passage is read in several windows, and nothing of it is lost."""
 HELD_OUT = 0.1
 """The share of the rows that is kept as dev, and the share kept as test, where no files are given."""
-BATCHES = {"kind": "bucketed", "batch_size": 32, "tokens": 4096}
+BATCH, TOKENS = 16, 4096
+"""The most rows of a batch, and the most tokens."""
+COMPARED = 32
+"""Rows of a batch whose texts are compared with each other: the more, the more there is to learn of one."""
+COUNTED = 20_000
+"""Rows that are counted at most: with so many no method needs more epochs than its own."""
 
 
 # ---------------------------------------------------------------- the config
@@ -74,6 +81,9 @@ def adapting_config(
     read_last = labelled and settings_of_start.family == "decoder"
     graded = target.compares_batch and "label" in columns  # a label says how alike two texts are
     form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
+    size = COMPARED if target.compares_batch else BATCH
+    test_share = 0.0 if "dev" in columns else HELD_OUT
+    trained = rows_of(corpus) * (1 - test_share - (0.0 if "dev" in columns else HELD_OUT))
     settings = {
         "start": str(start),
         "adapter": method,
@@ -82,16 +92,23 @@ def adapting_config(
         "data": {
             "corpus": corpus,
             "encoding": form,
-            "batching": dict(BATCHES),
+            "batching": {"kind": "bucketed", "batch_size": size, "tokens": TOKENS},
             "length": min(
                 LENGTHS.get(task, LENGTH), settings_of_start.length - int(method.options.get("tokens", 0))
             ),
             "dev_share": HELD_OUT,
-            "test_share": 0.0 if "dev" in columns else HELD_OUT,
+            "test_share": test_share,
         },
-        "training": target.recipes.get(method.kind, RECIPES["lora"]).training(),
+        "training": target.recipes.get(method.kind, RECIPES["lora"]).training(
+            epoch_steps=max(1, math.ceil(trained / size)), width=settings_of_start.width
+        ),
     }
     return load(settings, set=overrides)
+
+
+def rows_of(corpus: Choice) -> int:
+    """The rows to train on, dev and test included where they are taken from them; of many, enough of them."""
+    return sum(1 for _ in itertools.islice(CORPORA.build(corpus).read("train"), COUNTED))
 
 
 def task_of(corpus: Choice) -> str:

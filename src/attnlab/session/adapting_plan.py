@@ -17,7 +17,7 @@ from attnlab.config.visible_text import visible
 from attnlab.config.wording import percent
 from attnlab.data.label_quality import LabelQuality, label_quality
 from attnlab.data.loader import Loader
-from attnlab.data.wording import decimal_sentence, quality_sentences, separator_sentences
+from attnlab.data.reading_wording import decimal_sentence, quality_sentences, separator_sentences
 from attnlab.documents.numbers import duration
 from attnlab.evaluation.features import keeps_features
 from attnlab.interop.exchange import ExportPlan, export_plan

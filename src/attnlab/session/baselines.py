@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.faults import read_object
 from attnlab.runs.summary import BASELINES, BaselinesRecord
-from attnlab.session.predicting import example
+from attnlab.session.predicting import predict_each
 from attnlab.session.session import Session
 from attnlab.session.start import start_at
 from attnlab.targets.report import Baseline
@@ -174,14 +174,19 @@ def predict_words(
     """What a language model says of texts without training, by the probability of each label's words."""
     source = start_at(str(start))
     model, _ = source.read()
-    pairs = any(not isinstance(text, str) for text in texts)
+    pairs = any(isinstance(text, (tuple, list)) for text in texts)
     scorer = LabelWords(
         model, source.tokenizer, source.settings.length, tuple(labels), wording.template, wording.words, pairs
     )
-    rows = scorer.probabilities([example(text, pairs=pairs) for text in texts])
-    scores = [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
-    best = [max(chances, key=chances.__getitem__) for chances in scores]
-    return [
-        Prediction(answer=b, confidence=chances[b], scores=chances)
-        for b, chances in zip(best, scores, strict=True)
-    ]
+
+    def predict(examples: Iterable[Example]) -> list[Prediction]:
+        given = list(examples)
+        rows = scorer.probabilities(given).tolist() if given else []
+        scores = [dict(zip(labels, row, strict=True)) for row in rows]
+        best = [max(chances, key=chances.__getitem__) for chances in scores]
+        return [
+            Prediction(answer=b, confidence=chances[b], scores=chances)
+            for b, chances in zip(best, scores, strict=True)
+        ]
+
+    return predict_each(texts, predict, pairs=pairs)

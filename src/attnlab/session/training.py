@@ -226,10 +226,12 @@ def _evaluator(session: Session, device: torch.device, autocast: Any, folder: Pa
 def _train_evaluator(
     session: Session, features: FeaturesOf, device: torch.device, autocast: Any
 ) -> Evaluator | None:
-    """Where dev is scored by epoch, the first batches of train are scored with it, in eval mode and with a
-    stream of their own: curves of both then mean the same."""
+    """Where a model is adapted or dev is scored by epoch, the first batches of train are scored with it, in
+    eval mode and with a stream of their own: curves of both then mean the same."""
     config, splits = session.config, session.dataset.splits.names
-    if config.training.evaluate_every != "epoch" or "dev" not in splits:
+    every, adapted = config.training.evaluate_every, config.start != schema.SCRATCH
+    wanted = every == "epoch" or (adapted and every != "never" and not session.task.predicts_words)
+    if not wanted or "dev" not in splits:
         return None
     batches = min(TRAIN_BATCHES, len(session.dataset.scored("dev").plan(0)))
     return session.evaluator("train", device=device, autocast=autocast, features=features, batches=batches)

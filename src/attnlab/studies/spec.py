@@ -13,8 +13,11 @@ from attnlab.config.files import layered, load
 from attnlab.config.schema import Budget, Config
 from attnlab.config.values import ConfigError, Settings, unknown_name
 from attnlab.metrics.measures import measures
+from attnlab.session.start import start_at
 from attnlab.studies.equality import TOPICS
 from attnlab.studies.extras import extras_of
+from attnlab.targets.recipes import RECIPES
+from attnlab.tasks import TASKS
 
 PROBES = (
     "After learning language models model natural language.",
@@ -26,6 +29,7 @@ PROBES = (
 MOST_SEEDS = 100_000
 """Of a study: each is a run of every arm, and all are listed before the first."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+RATE = "training.optimizer.learning_rate"
 OF_STUDY = "study:"
 """Before the name of one of the study's own starts: start = "study:encoder"."""
 QUICK_SEEDS, QUICK_SHARE = 3, 0.1
@@ -131,16 +135,39 @@ class Study:
             if key == "seed":
                 raise ConfigError("--set seed: a study has several seeds; give their number with --seeds.")
         starts, arms = dict(self.starts), dict(self.arms)
+        rates = self.rates_of_starts(changes)
+        for arm, rate in rates.items():
+            arms[arm] = {**arms[arm], RATE: rate}
         for key, value in changes.items():
             section, _, rest = key.partition(".")
             if section == "starts":
                 change_start(starts, rest, value)
             elif section == "arms":
                 change_arms(arms, rest, value)
-        changed = replace(self, starts=starts, arms=arms, overrides={**self.overrides, **changes})
+        about = tuple(dict.fromkeys((*self.about, *(["learning_rate"] if rates else ()))))
+        overrides = {**self.overrides, **changes}
+        changed = replace(self, starts=starts, arms=arms, about=about, overrides=overrides)
         if not settings:
             return changed
         return replace(changed, set=layered(self.set, self.budgeted(), settings), budget={})
+
+    def rates_of_starts(self, changes: Mapping[str, Any]) -> dict[str, float]:
+        """By arm, the learning rate that `attnlab adapt` has for its method, where a model of a person's own
+        takes the place of the start that the study's rates are made for; those that are set remain."""
+        given = {
+            OF_STUDY + key.removeprefix("starts."): value
+            for key, value in changes.items()
+            if is_path(key, value)
+        }
+        if RATE in changes or not given:
+            return {}
+        rates = {}
+        for arm, config in ((arm, self.config(arm)) for arm in self.arms):
+            target = TASKS[config.task.kind].target
+            if config.start in given and not target.of_words:
+                recipe = target.recipes.get(config.adapter.kind, RECIPES["lora"])
+                rates[arm] = recipe.rate(start_at(given[config.start]).settings.width)
+        return rates
 
     def only(self, names: Iterable[str]) -> Study:
         """With some of the arms, and the baselines that they need."""
@@ -248,6 +275,11 @@ def start_settings(name: str, given: Any) -> str | Settings:
             raise unknown_name(f"starts.{name}", key, START_SETTINGS)
     tables = {key: flat(given.get(key, {})) for key in ("set", "quick")}
     return {"base": given["base"], **tables}
+
+
+def is_path(key: str, value: Any) -> bool:
+    """Whether --set KEY=VALUE gives the path of a model that is trained already."""
+    return key.startswith("starts.") and key.count(".") == 1 and isinstance(value, str)
 
 
 def change_start(starts: Settings, key: str, value: Any) -> None:

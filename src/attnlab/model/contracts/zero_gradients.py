@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 
-import torch
+from torch import Tensor
 
+from attnlab.config.values import Choice
 from attnlab.model.attention import ATTENTION
+from attnlab.model.contracts.small_models import SmallModel
 
 
-def expected_zero(case, name: str) -> str | None:
+def expected_zero(case: SmallModel, name: str) -> str | None:
     """The reason why this parameter gets no gradient in this model, or None where it must get one."""
+    assert isinstance(case.attention, Choice)
     outer = ATTENTION.resolve(case.attention)
     rule = outer.options.get("inner", outer)
     cross = case.family == "encoder_decoder" and ".decoder." in name and ".residuals.1." in name
@@ -28,7 +31,7 @@ def expected_zero(case, name: str) -> str | None:
     return None
 
 
-def looked_up(name: str, gradient: torch.Tensor) -> torch.Tensor:
+def looked_up(name: str, gradient: Tensor) -> Tensor:
     """The part of a gradient that must not be zero: rows of a table that were not looked up, and
     biases of distances that the mask forbids, are zero by construction."""
     table = re.search(r"(tokens|types|table)(\.weight)?$", name) is not None
