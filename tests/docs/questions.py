@@ -1,4 +1,4 @@
-"""docs/questions.md: `python -m tests.docs.questions` executes its commands and code, and writes their output.
+"""docs/questions.md: `python -m tests.docs.questions` executes its commands and code, writing their output.
 
 A block that begins with `$ attnlab` shows a command and what it prints, with `  # ...` after it the first
 paragraph alone; a block of Python is followed by one of text with what it prints. Other blocks are commands
