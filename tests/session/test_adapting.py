@@ -47,7 +47,7 @@ def test_the_config_says_what_was_asked_and_the_rest_by_the_method(home):
 
 @pytest.mark.parametrize(
     ("rows", "epochs", "every"),
-    [(40, 50.0, 10), (200, 10.0, "epoch"), (3000, 3.0, "epoch")],
+    [(40, 50.0, 10), (200, 10.0, "epoch"), (3000, 4.0, "epoch")],
 )
 def test_few_rows_are_read_more_often(rows, epochs, every, home, tmp_path):
     """At least 100 steps of 16 rows, a tenth of the rows being dev and a tenth test, and ten evaluations."""

@@ -297,6 +297,12 @@ class Task(ABC):
         return text
 
     @property
+    def span_lengths(self) -> tuple[float, ...]:
+        """The probability of each length in words from 1 on, where stretches of text are hidden by a length
+        that is drawn."""
+        return ()
+
+    @property
     def shown_targets(self) -> float:
         """The share of targets that the model may read at their own place; 0 where it predicts the next."""
         return 0.0
