@@ -154,7 +154,7 @@ def test_mask_draws_source_document_e():
         (("explain", "counts", "--set", "model.heads=5"), "use width 125 or 130, or heads 1, 2, 4, 8"),
         (("explain", "counts", "nothing.toml"), "neither a file, a ready config nor a preset"),
         (("list", "atention"), 'Did you mean "attention"?'),
-        (("show", "linaer"), 'Did you mean "linear"?'),
+        (("show", "linaer"), 'Did you mean "linear", '),
         (("explain", "mask", "--text", "|"), "no words"),
         (("explain", "mask", "--documents", "2,x"), "add up to 9"),
     ],

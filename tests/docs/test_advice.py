@@ -108,4 +108,4 @@ def test_every_setting_is_shown_with_its_type_default_and_choices():
     assert "Whichever limit is reached first ends the run" in shown and "training.budget.flops" in shown
     for key in ("imports", "model.preset", "seed"):
         assert [card["key"] for card in answer("show", key)] == [key]
-    assert 'Did you mean "training.clip"?' in str(command("show", "training.clp").exception)
+    assert 'Did you mean "training.clip", ' in str(command("show", "training.clp").exception)

@@ -24,7 +24,7 @@ def blocks(language):
 
 def test_the_commands_run():
     lines = blocks("")[0].splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 13
     for line in lines:
         command = line.partition("#")[0].strip()
         command = f"{command} {SMALL}" if " --set " in command or "masked" in command else command

@@ -1,9 +1,16 @@
 """docs/glossary.md has every setting of a config and every column of a report, and none that is gone."""
 
+import json
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
+import pytest
+from typer.testing import CliRunner
+
+from attnlab.cli import app
+from attnlab.config.glossary import FILE, glossary, words_named
 from attnlab.config.schema import SECTIONS, Config
+from attnlab.config.values import ConfigError
 from attnlab.metrics.measures import COSTS, SAMPLED
 from attnlab.studies.report.metric_display import COST, QUALITY, WITHOUT_LEAK
 from attnlab.studies.report.metric_display import metric as metric_of
@@ -55,3 +62,44 @@ def test_names_of_measures_are_those_of_their_columns():
         assert name in ("seconds", "tokens_per_second", "peak_memory_bytes") or (
             title.replace("-", "_").replace(" ", "_") == name
         )
+
+
+def test_the_glossary_of_the_package_is_that_of_the_docs():
+    assert FILE.read_text(encoding="utf-8") == PAGE, "run: python -m attnlab.config.glossary"
+
+
+IDEAS = ("encoder", "decoder", "encoder_decoder", "temperature", "pretraining")
+
+
+def shown(word, *options):
+    found = CliRunner().invoke(app, ["show", word, *options], env={"COLUMNS": "80"}, catch_exceptions=False)
+    return found.stdout
+
+
+@pytest.mark.parametrize("word", IDEAS)
+def test_each_idea_has_a_card(word):
+    card = shown(word)
+    assert f"ideas: {word}" in card and len(card.split()) > 60 and max(map(len, card.splitlines())) <= 80
+
+
+def test_every_word_is_found_however_it_is_written():
+    for word in glossary():
+        if word.section != "Settings":
+            assert word in words_named(word.name) and word in words_named(word.name.upper().replace(" ", "_"))
+    assert "largest memory of the run" in " ".join(shown("peak_memory").replace("│", " ").split())
+    assert [one["section"] for one in json.loads(shown("worse", "--json"))] == ["Verdicts"]
+    assert all(f"{of}: window" in shown("window") for of in ("attention", "masks", "answers"))
+
+
+def test_special_tokens_are_seen_on_cards():
+    """They were swallowed as tags of HTML."""
+    assert "<UNK>" in shown("word") and "<UNK>" in shown("pretraining") and "<START>" in shown("decoder")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"), [("encodr", "encoder"), ("attn", "attention"), ("tempature", "temperature")]
+)
+def test_a_wrong_word_gets_three_suggestions(wrong, near):
+    with pytest.raises(ConfigError) as error:
+        shown(wrong)
+    assert near in str(error.value) and len(str(error.value)) < 200

@@ -100,7 +100,7 @@ def counts() -> Explanation:
 def mask() -> Explanation:
     """A source of three words, then a causal target."""
     may = [[key < 3 or key <= query for key in range(8)] for query in range(8)]
-    return MaskPicture(WORDS[:8], 3, may, "model.mask = prefix, model.attention = dot")
+    return MaskPicture(WORDS[:8], 3, {"prefix": may}, "dot")
 
 
 def extraction() -> Explanation:

@@ -9,6 +9,7 @@ import typer
 from attnlab.cli.console import MOST, HtmlOption, JsonOption, SetOption, present
 from attnlab.cli.explain_inside import attention, cost, gradients, heads, masked_positions, reach, scores
 from attnlab.cli.explain_query import query, superposition
+from attnlab.cli.explain_shapes import masking, padding, positions, softmax
 from attnlab.config.files import load
 from attnlab.config.values import ConfigError, written
 
@@ -47,6 +48,10 @@ def mask(
     text: Annotated[str, typer.Option(help="Words separated by spaces; | ends the source.")] = "",
     documents: Annotated[str, typer.Option(help="Lengths of packed documents, e.g. 4,3.")] = "",
     padding: Annotated[int, typer.Option(help="Number of padding tokens on the left.", min=0, max=1000)] = 0,
+    masks: Annotated[
+        str, typer.Option(help="Several masks in one picture, for example causal,bidirectional; or unilm.")
+    ] = "",
+    numbers: Annotated[bool, typer.Option("--numbers", help="As numbers: 0 may attend, 1 may not.")] = False,
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -61,7 +66,6 @@ def mask(
     from attnlab.model.tokens import Tokens
     from attnlab.session.session import draft_settings
 
-    trunk = build_model(draft_settings(settings), device="meta").trunk
     words = ["[PAD]"] * padding + words
     lengths[:1] = [length + padding for length in lengths[:1]]  # padding goes with the first document
     real = (torch.arange(len(words)) >= padding)[None] if padding else None
@@ -72,9 +76,36 @@ def mask(
         source=((torch.arange(len(words)) >= padding) & (torch.arange(len(words)) < padding + source))[None],
         document=None if ids is None else ids[None],
     )
-    grid = trunk.ways(tokens)[0].near.tolist()
-    made_by = f"model.mask = {settings.model.mask}, model.attention = {written(settings.model.attention)}"
-    present(MaskPicture(words, source, grid, made_by), json=json, html=html)
+    grids = {}
+    for name in masks_of(masks, str(settings.model.mask)):
+        chosen = (
+            load(config, set=[*(set or ()), f"model.mask={name}", *family_of(name)]) if masks else settings
+        )
+        trunk = build_model(draft_settings(chosen), device="meta").trunk
+        grids[name] = trunk.ways(tokens)[0].near.tolist()
+    attention = written(settings.model.attention)
+    present(MaskPicture(words, source, grids, attention, numbers), json=json, html=html)
+
+
+UNILM = ("causal", "bidirectional", "prefix")
+"""UniLM's masks: from left to right, both sides, and from a source to a target."""
+
+
+def masks_of(text: str, own: str) -> list[str]:
+    """The masks that are drawn: the config's own, or those that are named."""
+    if not text:
+        return [own]
+    names = (
+        list(UNILM) if text.strip() == "unilm" else [name.strip() for name in text.split(",") if name.strip()]
+    )
+    return list(dict.fromkeys(names))
+
+
+def family_of(mask: str) -> list[str]:
+    """A decoder sees nothing to its right, so that a mask which does is drawn in an encoder."""
+    from attnlab.model.masks import MASKS, incremental
+
+    return [] if incremental(MASKS.build(MASKS.read(mask, "--masks"))) else ["model.family=encoder"]
 
 
 def _words(text: str) -> tuple[list[str], int]:
@@ -101,5 +132,6 @@ def _lengths(documents: str, total: int) -> list[int]:
     return lengths
 
 
-for command in (attention, heads, query, superposition, scores, reach, gradients, masked_positions, cost):
+INSIDE = (attention, heads, query, superposition, scores, reach, gradients, masked_positions, cost)
+for command in (*INSIDE, softmax, positions, padding, masking):
     app.command()(command)

@@ -19,11 +19,22 @@ TARGET = "Weights wanted, one for each key (0.5,0.5,0,0), or one:2, each, all, s
 
 
 def query(
-    target: Annotated[str, typer.Option(help=TARGET)],
+    target: Annotated[str, typer.Option(help=TARGET)] = "",
+    given: Annotated[
+        str,
+        typer.Option(
+            "--query",
+            help="A query to judge: numbers (-2,1,1), or a formula of the keys (10*(k0+k1)/2, mean).",
+        ),
+    ] = "",
     keys: Annotated[
-        Path | None,
-        typer.Option(help="A table of numbers, a row for each key; four keys of an example without."),
-    ] = None,
+        str,
+        typer.Option(
+            help="A file with a row of numbers for each key, or the rows (0,1,2; 1,1,2); four keys of an "
+            "example without."
+        ),
+    ] = "",
+    values: Annotated[str, typer.Option(help="With --query: the keys' values, in the same form.")] = "",
     model: Annotated[
         Path | None, typer.Option(help="Take the keys of a model's head instead, on --text.")
     ] = None,
@@ -39,8 +50,14 @@ def query(
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Find the query that gives keys the wanted attention weights, or say why there is none."""
-    if (model is None) != (not text) or (model is not None and keys is not None):
+    """Find the query that gives keys the wanted attention weights, or judge a query of yours."""
+    if not target and not given:
+        raise ConfigError(
+            "Give --target, for the query that reaches weights, or --query, to judge one of yours (or both)."
+        )
+    if values and not given:
+        raise ConfigError("--values are what a --query reads; give both.")
+    if (model is None) != (not text) or (model is not None and keys):
         raise ConfigError(
             "Keys come from --keys FILE, or from --model MODEL --text TEXT; give one of the two."
         )
@@ -53,11 +70,20 @@ def query(
 
         own = Trained.at(model).reading.keys(text, layer, head)
         vectors, names, scale = own.keys, own.words, own.scale
-    elif keys is not None:
-        vectors = numbers_in(keys)
-    wanted = targets_of(target, len(vectors))
+    elif keys:
+        vectors = rows_in(keys)
+    wanted = targets_of(target, len(vectors)) if target else {}
+    if given:
+        from attnlab.explain.given_query import given_query
+
+        if len(wanted) > 1:
+            raise ConfigError(f"--target {target} has {len(wanted)} targets; a --query is judged by one.")
+        one = next(iter(wanted.values()), None)
+        read = rows_in(values) if values else None
+        judged = given_query(vectors, given, names=names, scale=scale, values=read, target=one)
+        return present(judged, json=json, html=html)
     answers = query_answers(vectors, wanted, names=names, scale=scale, tolerance=tolerance)
-    present(answers, json=json, html=html)
+    return present(answers, json=json, html=html)
 
 
 def superposition(
@@ -78,6 +104,18 @@ def superposition(
     else:
         a, b = numbers_in(first), numbers_in(second)
     present(found(a, b), json=json, html=html)
+
+
+def rows_in(text: str) -> NDArray[Any]:
+    """A table of numbers: of a file, or as it is written, with ; between rows."""
+    import numpy as np
+
+    if ";" not in text:
+        return numbers_in(Path(text))
+    rows = [numbers_of(row.replace(",", " ").split()) for row in text.split(";") if row.strip()]
+    if any(row is None or len(row) != len(rows[0] or []) for row in rows) or not rows or not rows[0]:
+        raise ConfigError(f"{text} are not rows of as many numbers each; write for example 0,1,2; 1,1,2.")
+    return np.array(rows, np.float64)
 
 
 def numbers_in(file: Path) -> NDArray[Any]:

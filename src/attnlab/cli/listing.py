@@ -12,9 +12,10 @@ import typer
 
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
+from attnlab.config.glossary import glossary, words_named
 from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
 from attnlab.config.setting_cards import IMPORTS, SettingCard, overview, section_text, setting_cards
-from attnlab.config.values import Choice, unknown_name
+from attnlab.config.values import Choice, ConfigError, nearest_three, unknown_name
 from attnlab.documents.nodes import CardItem, Cards, Code, Sentence, Table, TableColumn, TableRow
 
 if TYPE_CHECKING:
@@ -124,13 +125,13 @@ def show(
     name: Annotated[
         str,
         typer.Argument(
-            help="A variant's, a study's or a ready config's name (checks.attention names its table), or a "
-            "setting or section: training.budget."
+            help="A variant's, a study's or a ready config's name (checks.attention names its table), a "
+            "setting or section (training.budget), or a word (encoder, temperature, baseline)."
         ),
     ],
     json: JsonOption = False,
 ) -> None:
-    """Show the card of a variant (formula, cost, when it helps, paper), study, ready config or setting."""
+    """Show the card of a variant (formula, cost, when it helps, paper), study, config, setting or word."""
     from attnlab.studies.builtin import STUDIES, builtin
 
     key = name
@@ -146,14 +147,21 @@ def show(
         return None
     if not cards and (settings := setting_cards(key)):
         return show_settings(key, settings, json)
-    if not cards:
+    words = words_named(key)
+    if not cards and not words:
         parts = {variant for t in TABLES for variant in table(t)}
-        keys = {setting.key for setting in setting_cards()}
-        raise unknown_name("attnlab show", key, sorted({*parts, *ready_configs(), *STUDIES, *keys}))
+        keys = {setting.key for setting in setting_cards()} | {word.name for word in glossary()}
+        near = [f'"{one}"' for one in nearest_three(key, sorted({*parts, *ready_configs(), *STUDIES, *keys}))]
+        raise ConfigError(
+            f'attnlab show: there is no "{key}". Did you mean {", ".join(near[:-1])} or {near[-1]}? '
+            "attnlab list names every part, docs/glossary.md every word."
+        )
     if json:
-        return emit([card_json(c) for c in cards])
+        return emit([card_json(c) for c in cards] or [word.as_json() for word in words])
     for entry in cards:
         print_card(f"{entry.table}: {entry.name}", f"{entry.summary}\n\n{entry.text}\n\n{below(entry)}")
+    for word in words:
+        print_card(f"{word.section.lower()}: {word.name}", word.text)
     return None
 
 

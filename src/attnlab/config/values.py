@@ -244,6 +244,18 @@ def nearest(word: object, known: Iterable[object]) -> str:
     return f' Did you mean "{close[0]}"?' if close else ""
 
 
+def nearest_three(word: object, known: Iterable[object]) -> list[str]:
+    """The three known words that are most like a word, which one that holds it is."""
+    names, wanted = [str(name) for name in known], str(word).lower()
+
+    def likeness(name: str) -> float:
+        short, long = sorted((wanted, name.lower()), key=len)
+        inside = len(short) > 2 and short in long
+        return difflib.SequenceMatcher(None, wanted, name.lower()).ratio() + 0.2 * inside
+
+    return sorted(names, key=likeness, reverse=True)[:3]
+
+
 MANY = 40
 """Names that are more than a person wants to read when the right one is at hand."""
 

@@ -484,6 +484,10 @@ class Grid:
     """Values and their words, where few values have a meaning each."""
     written: bool = False
     """Whether each number stands in its cell, as counts do."""
+    noughts: bool = False
+    """Whether a 0 is written as one, and not as a dot."""
+    upright: bool = False
+    """Whether a terminal writes the columns' names upright above them, and not only their numbers."""
 
     @property
     def numbers(self) -> list[float]:

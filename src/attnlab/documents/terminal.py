@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import cycle
@@ -142,12 +143,20 @@ def code(node: n.Code) -> RenderableType:
     if node.language == "markdown":
         from rich.markdown import Markdown  # slow to import, and every command would
 
-        return Markdown(node.text)
+        return Markdown(without_tags(node.text))
     if node.language:
         from rich.syntax import Syntax
 
         return Syntax(node.text, node.language, word_wrap=True)
     return Text(visible_lines(node.text))
+
+
+def without_tags(markdown: str) -> str:
+    """Markdown in which <START> is six letters and brackets, and no tag of HTML, which would not be shown."""
+    pieces = re.split(r"(`+[^`]*`+)", markdown)
+    return "".join(
+        piece if place % 2 else re.sub(r"<(?=[A-Za-z/])", r"\\<", piece) for place, piece in enumerate(pieces)
+    )
 
 
 # ---------------------------------------------------------------- tables

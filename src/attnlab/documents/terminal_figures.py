@@ -124,7 +124,8 @@ def cells(node: n.Grid, scale: n.GridScale) -> Text:
         return text.append_text(_counts(node, names, scale))
     wide = 2 if count <= 28 else 1
     beside_rows = bool(node.aside) and ROOM - 16 - count * wide >= 22
-    text.append(" " * (room + 1) + _numbers(count, wide) + "\n", MUTED)
+    heads = [*(_upright(node.columns, wide) if node.upright else ()), _numbers(count, wide)]
+    text.append("".join(" " * (room + 1) + head + "\n" for head in heads), MUTED)
     for place, (name, row) in enumerate(zip(names, node.values, strict=True)):
         text.append("\n" if place else "").append(f"{name:>{room}} ")
         for value in row:
@@ -138,14 +139,15 @@ def _counts(node: n.Grid, names: Sequence[str], scale: n.GridScale) -> Text:
     """Numbers in their cells, those of the diagonal strong and noughts as dots; columns by their number."""
     wide = max(len(fixed(scale.top, 0)), 2) + 2
     room = max(map(len, names), default=0)
-    text = Text(no_wrap=True).append(
-        " " * room + "".join(f"{i:>{wide}}" for i in range(len(node.columns))), MUTED
-    )
+    numbered = ["".join(f"{i:>{wide}}" for i in range(len(node.columns)))]
+    heads = [*(_upright(node.columns, wide, right=True) if node.upright else ()), *numbered]
+    text = Text(no_wrap=True).append("\n".join(" " * room + head for head in heads), MUTED)
     for down, (name, row) in enumerate(zip(names, node.values, strict=True)):
         text.append(f"\n{name:<{room}}")
         for place, value in enumerate(row):
-            shown = "·" if not value else fixed(value, 0)
-            text.append(f"{shown:>{wide}}", MUTED if not value else "bold" if place == down else "")
+            shown = "·" if not value and not node.noughts else fixed(value or 0, 0)
+            strong_cell = place == down and not node.noughts
+            text.append(f"{shown:>{wide}}", MUTED if not value else "bold" if strong_cell else "")
     return text
 
 
@@ -165,6 +167,15 @@ def shade(value: float, top: float) -> str:
     share = min(1.0, abs(value) / top) if math.isfinite(value) else 0.0
     signs = BELOW_ZERO if value < 0 else SHADES
     return signs[min(4, math.ceil(share * 4 - 0.4))] if share >= 0.1 else signs[0]
+
+
+def _upright(names: Sequence[str], wide: int, *, right: bool = False) -> list[str]:
+    """The columns' names from top to bottom, a line for each character; all of them end at the grid."""
+    shown = [visible(name)[:14] for name in names]
+    high = max(map(len, shown), default=0)
+    lines = zip(*(f"{name:>{high}}" for name in shown), strict=True)
+    side = ">" if right else "<"
+    return ["".join(f"{character:{side}{wide}}" for character in line).rstrip() for line in lines]
 
 
 def _numbers(count: int, wide: int) -> str:

@@ -262,13 +262,24 @@ def argmax_query(keys: Numbers, target: Sequence[float] | Numbers) -> RuleQuery:
     return RuleQuery(query, weights, float(special.rel_entr(wanted, weights).sum()), reason)
 
 
+def positive_features(vectors: Numbers) -> Numbers:
+    """φ = elu + 1 of each number."""
+    return np.where(vectors > 0, vectors + 1, np.exp(np.minimum(vectors, 0)))
+
+
+def linear_weights(keys: Numbers, query: Numbers) -> Numbers:
+    """Of linear attention: φ(q)·φ(k) as a share of all keys'."""
+    products = positive_features(keys) @ positive_features(query)
+    return np.asarray(products / products.sum())
+
+
 def linear_query(keys: Numbers, target: Sequence[float] | Numbers) -> RuleQuery:
     """Linear attention with φ = elu + 1: weights ∝ φ(q)·φ(k), mixtures of the columns of φ(K).
 
     The best mixture in KL is found by expectation and maximisation, which never raises the divergence.
     """
     keys, wanted = checked(keys, target)
-    features = np.where(keys > 0, keys + 1, np.exp(np.minimum(keys, 0)))
+    features = positive_features(keys)
     totals = features.sum(0)
     columns = features / totals
     parts = np.full(columns.shape[1], 1 / columns.shape[1])

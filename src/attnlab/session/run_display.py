@@ -16,6 +16,7 @@ from attnlab.runs.events import Checked, Checking, Evaluated, Event, Started, St
 from attnlab.runs.findings import mark
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import read_record
+from attnlab.session.prompt_watch import PromptWatch
 from attnlab.session.session import Session, default_cache, step_flops
 from attnlab.session.training import Run, train
 from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
@@ -37,11 +38,18 @@ def displayed_session(
 
 
 def train_displayed(
-    display: Display, session: Session, folder: Path, *, resume: bool = False, allow: Collection[str] = ()
+    display: Display,
+    session: Session,
+    folder: Path,
+    *,
+    resume: bool = False,
+    allow: Collection[str] = (),
+    watch: str | None = None,
 ) -> Run:
-    """Train as `train` does, and show it."""
+    """Train as `train` does, and show it; `watch` is a prompt that is continued after 1, 10, 100, … steps."""
     shown = RunDisplay(display, session, resume=resume)
-    return train(session, folder, resume=resume, listeners=[shown], allow=allow)
+    watched = [] if watch is None else [PromptWatch(session, folder, watch, display.say)]
+    return train(session, folder, resume=resume, listeners=[shown, *watched], allow=allow)
 
 
 def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 0) -> str:

@@ -73,6 +73,10 @@ class Span(Task):
         weights = self.p * (1 - self.p) ** np.arange(self.longest)
         return weights / weights.sum()
 
+    @property
+    def span_lengths(self) -> tuple[float, ...]:
+        return tuple(self.lengths.tolist())
+
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         generator = np.random.default_rng(seed)
         ids, candidates = batch.ids.numpy(), maskable(batch, self.vocabulary)

@@ -1,0 +1,132 @@
+"""What a position scheme makes of distance: inner products of its vectors, or what it adds to scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from attnlab.config.values import ConfigError
+from attnlab.documents.nodes import Axis, Figure, Inline, Line, Lines, Node, Number, Sentence, Table
+from attnlab.documents.numbers import short
+from attnlab.explain.explanation import Explanation
+from attnlab.model.positions.position import Position
+from attnlab.model.tokens import Tokens
+
+What = Literal["vectors", "turned", "bias"]
+MOST_HEADS = 8
+"""Heads whose bias is drawn, each by its own line."""
+SHOWN = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+"""Distances of the table."""
+
+
+@dataclass(frozen=True)
+class DistanceCurve:
+    """Values by distance 0, 1, 2, …: the mean over all pairs so far apart, the least and the largest."""
+
+    name: str
+    mean: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+
+
+@dataclass(frozen=True)
+class PositionProducts(Explanation):
+    """One scheme over rows of `length` positions, of keys that come before the query."""
+
+    scheme: str
+    what: What
+    length: int
+    curves: Sequence[DistanceCurve]
+
+    kind = "positions"
+
+    @property
+    def headline(self) -> str:
+        first = self.curves[0].mean
+        if self.what == "bias":
+            last = len(first) - 1
+            return f"Head 0 adds {short(first[0])} to a score at distance 0, {short(first[last])} at {last}."
+        share = first[1] / first[0] if first[0] else 0.0
+        least = min(range(len(first)), key=lambda distance: first[distance])
+        return (
+            f"Neighbours have {share:.0%} of the inner product of a position with itself "
+            f"({short(first[0])}); "
+            "the "
+            f"least is {short(first[least])}, at distance {least}."
+        )
+
+    @property
+    def remark(self) -> str:
+        spread = max(high - low for c in self.curves for low, high in zip(c.low, c.high, strict=True))
+        alike = spread <= 1e-4 * max(abs(value) for c in self.curves for value in (*c.low, *c.high, 1e-9))
+        if alike:
+            return f"{self.scheme}: it depends on the distance alone, wherever the two stand."
+        return f"{self.scheme}: at one distance it differs by up to {short(spread)}, by where the two stand."
+
+    def parts(self) -> list[Node]:
+        x = [float(distance) for distance in range(self.length)]
+        lines = [Line(c.name, x, list(c.mean), low=list(c.low), high=list(c.high)) for c in self.curves]
+        title = {
+            "vectors": "Inner product of two position vectors",
+            "turned": "Inner product of a vector with itself, each turned by its position",
+            "bias": "What is added to the score",
+        }[self.what]
+        chart = Lines(lines, Axis("distance between query and key, tokens"), Axis(title.lower()))
+        return [Figure.of(title, chart), self._table()]
+
+    def _table(self) -> Table:
+        distances = [distance for distance in SHOWN if distance < self.length]
+        rows: list[list[Inline]] = [
+            [d, *(Number(c.mean[d], decimals=3) for c in self.curves)] for d in distances
+        ]
+        return Table(["distance", *(c.name for c in self.curves)], rows)
+
+    def page_parts(self) -> list[Node]:
+        note = "The band is the least and the largest at each distance, over all places."
+        return [*self.parts(), Sentence(note, "fine")]
+
+    def as_json(self) -> dict[str, Any]:
+        curves = [{**vars(curve)} for curve in self.curves]
+        return {"scheme": self.scheme, "what": self.what, "length": self.length, "curves": curves}
+
+
+@torch.no_grad()
+def position_products(
+    position: Position, *, scheme: str, width: int, heads: int, head_width: int, length: int
+) -> PositionProducts:
+    """What a scheme of these sizes makes of each distance between two of `length` positions."""
+    tokens = Tokens.of(length)
+    bias = position.bias(0)
+    if bias is not None:
+        between = bias(tokens, tokens).expand(1, heads, length, length)[0]
+        named = {f"head {head}": between[head] for head in range(min(heads, MOST_HEADS))}
+        return PositionProducts(scheme, "bias", length, [curve(n, grid) for n, grid in named.items()])
+    turn = position.rotation(tokens)
+    if turn is not None:
+        unit = torch.full((1, 1, length, head_width), head_width**-0.5)
+        turned = turn(unit)[0, 0]
+        return PositionProducts(
+            scheme, "turned", length, [curve("a vector of equal parts", turned @ turned.T)]
+        )
+    vectors = position(torch.zeros(1, length, width - position.narrows), tokens)[0]
+    if not bool(vectors.any()):
+        raise ConfigError(
+            f"{scheme} gives tokens no position: nothing depends on distance. Choose one with "
+            "--set model.positions=sinusoidal (attnlab list positions names them)."
+        )
+    return PositionProducts(scheme, "vectors", length, [curve("position vectors", vectors @ vectors.T)])
+
+
+def curve(name: str, grid: Tensor) -> DistanceCurve:
+    """Of each diagonal at or below the main one its mean, least and largest."""
+    diagonals = [grid.diagonal(-distance) for distance in range(len(grid))]
+    return DistanceCurve(
+        name,
+        [float(diagonal.mean()) for diagonal in diagonals],
+        [float(diagonal.min()) for diagonal in diagonals],
+        [float(diagonal.max()) for diagonal in diagonals],
+    )
