@@ -187,10 +187,12 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    watch: str | None = None,
     progress: bool = True,
 ) -> Trained:
     """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`.
 
+    `watch` is a prompt that is continued after 1, 10, 100, … steps (watch.html of the run);
     `progress=False` shows nothing while it trains.
     """
     from attnlab.config.files import identity, load
@@ -203,7 +205,7 @@ def train(
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     with Display(shown=progress) as display:
         session = displayed_session(display, settings, place, resume=resume)
-        ended = train_displayed(display, session, place, resume=resume, allow=allow)
+        ended = train_displayed(display, session, place, resume=resume, allow=allow, watch=watch)
         if ended.reason != "interrupted":
             keep_baselines(session, place)
     return open(place)

@@ -17,6 +17,7 @@ from attnlab.runs.events import Checked, Checking, Evaluated, Event, Started, St
 from attnlab.runs.findings import mark
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.record import read_record
+from attnlab.session.prompt_watch import PromptWatch
 from attnlab.session.session import Session, default_cache, step_flops
 from attnlab.session.training import Run, train
 from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
@@ -44,11 +45,14 @@ def train_displayed(
     *,
     resume: bool = False,
     allow: Collection[str] = (),
+    watch: str | None = None,
     expected: float | None = None,
 ) -> Run:
-    """Train as `train` does, and show it; `expected` are the seconds of its training, where known."""
+    """Train as `train` does, and show it; `watch` is a prompt that is continued after 1, 10, 100, … steps, and
+    `expected` are the seconds of its training, where they are known."""
     shown = RunDisplay(display, session, resume=resume, expected=expected)
-    return train(session, folder, resume=resume, listeners=[shown], allow=allow)
+    watched = [] if watch is None else [PromptWatch(session, folder, watch, display.say)]
+    return train(session, folder, resume=resume, listeners=[shown, *watched], allow=allow)
 
 
 def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 0) -> str:
