@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attnlab.model.model import Model
     from attnlab.runs.findings import Findings
     from attnlab.session.trained import Trained
-    from attnlab.studies.runner import RunnableStudy
+    from attnlab.studies.runner import EndedStudy, RunnableStudy
     from attnlab.tasks.task import Prediction
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "capture",
     "check",
     "choice",
+    "compare_adapters",
     "convert",
     "decoder",
     "encoder",
@@ -82,6 +83,29 @@ def attach(
     `train` names parameters of the model itself that are trained with it, such as "head".
     """
     return cast("Adapter", table("adapters").build(adapter)).attach(model, train=train, seed=seed)
+
+
+def compare_adapters(
+    start: str | Path,
+    adapters: Sequence[Choice | str],
+    *,
+    data: str | Path,
+    task: str = "",
+    seeds: int = 3,
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    **reading: Any,
+) -> EndedStudy:
+    """A study of several methods of adapting a model to one table of rows, the first is the baseline:
+    `compare_adapters("minilm", ["full", "lora", "head"], data="reviews.csv")`. What it recommends is in
+    `.outcome.extra["recommendation"]`; the rest as in `adapt`."""
+    from attnlab.studies.methods import methods_study
+    from attnlab.studies.runner import RunnableStudy
+
+    asked = methods_study(start, adapters, data=data, task=task, reading=reading, set=set or {}, seeds=seeds)
+    return RunnableStudy.of(asked).run(out, resume=resume, progress=progress)
 
 
 def adapt(

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from attnlab.checks.sampling import Limits, declared, excess
+from attnlab.checks.sampling import Limits, declared, excess, excess_of
 from attnlab.generation import rules
 from attnlab.generation.rules import Chance, Sample
 from tests.checks.cases import case, found
@@ -44,6 +44,17 @@ def test_counts_of_a_sound_rule_are_within_chance_and_of_others_are_not(seed):
             other = declared(SCORES.tolist(), Limits(limits.temperature * factor, limits.top_k))
             assert excess(drawn, other) > 1, (limits, factor)
     assert excess([0, 0, 59], declared(SCORES.tolist(), Limits(1.0, top_k=3))) == math.inf
+
+
+@pytest.mark.parametrize("apart", [0.0, 1e-6, 5e-4, 2e-3])
+@pytest.mark.parametrize("limits", [Limits(1, top_k=5), Limits(1, top_p=0.6), Limits(1, min_p=0.5)], ids=str)
+def test_tokens_at_the_border_of_a_rule_may_be_left_or_not(limits, apart):
+    """A sixth score that is nearly the fifth; 500 draws, as the check has them."""
+    scores = torch.tensor([2.0, 1.9, 1.7, 1.5, 1.31, 1.31 - apart, 1.0, 0.2], dtype=torch.float64)
+    draws = Chance([(1, 2)] * 500, 5).draws(0)
+    own, wider = (sample(rule).choose(scores.expand(500, -1), draws) for rule in (limits, Limits(1, top_k=7)))
+    assert excess_of(own.tolist(), scores.tolist(), limits) < 1
+    assert excess_of(wider.tolist(), scores.tolist(), limits) > 1
 
 
 def plain(self, logits):

@@ -303,3 +303,26 @@ def test_a_bad_finding_is_warned_of_once(bert, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         checks.checks.add([one for one in read_findings(tmp_path) if one.check == "moved"])
+
+
+def rows_by_words(count, moved, seed=3):
+    """Texts that each hold a few tokens of their class among others, and labels `moved` by so many rows."""
+    drawn = torch.Generator().manual_seed(seed)
+    labels = torch.randint(3, (count,), generator=drawn).tolist()
+    rows = []
+    for n, label in enumerate(labels):
+        own = torch.randint(5 + 8 * label, 13 + 8 * label, (4,), generator=drawn).tolist()
+        other = torch.randint(5, V, (5,), generator=drawn).tolist()
+        rows.append({"input_ids": own + other, "labels": labels[(n + moved) % count]})
+    return rows
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+def test_labels_that_were_moved_against_their_texts_are_named_before_anything_is_evaluated(
+    bert, tmp_path, moved
+):
+    told = []
+    rows = rows_by_words(1600, moved)
+    found = trained(tmp_path, bert, rows, steps=6, per_device_train_batch_size=250, told=told)["bag_of_words"]
+    assert found.outcome == ("warn" if moved else "pass") and (found.when, found.step) == ("during", 4)
+    assert any("labels may not belong to these texts" in str(one) for one in told) == bool(moved)

@@ -47,7 +47,7 @@ def test_the_config_says_what_was_asked_and_the_rest_by_the_method(home):
 
 @pytest.mark.parametrize(
     ("rows", "epochs", "every"),
-    [(40, 50.0, 10), (200, 10.0, "epoch"), (3000, 3.0, "epoch")],
+    [(40, 50.0, 10), (200, 10.0, "epoch"), (3000, 4.0, "epoch")],
 )
 def test_few_rows_are_read_more_often(rows, epochs, every, home, tmp_path):
     """At least 100 steps of 16 rows, a tenth of the rows being dev and a tenth test, and ten evaluations."""
@@ -253,3 +253,12 @@ def test_doubtful_rows_are_named_by_inspect_and_before_training(home, tmp_path, 
     short = ("--set", "training.budget.steps=1", "--out", tmp_path / "run")
     said = command("adapt", home / "bert", "--data", file, *columns, *short).output
     assert f"Warning: {told}" in said and said.index(told) < said.index("Method:")
+
+
+def test_the_first_batch_is_shown_and_nothing_is_trained(home, tmp_path):
+    """The rows that training would read first, each with its own label."""
+    columns = ("--data", home / "reviews.csv", "--text", "body", "--label", "who", "--out", tmp_path / "run")
+    rows = answer("adapt", home / "bert", *columns, "--show-batch")
+    assert all((row["label"] == "cat") == ("cat" in "".join(row["input"])) for row in rows)
+    shown = command("adapt", home / "bert", *columns, "--show-batch").output
+    assert "label     cat" in shown and "predicts" not in shown and not (tmp_path / "run").exists()

@@ -1,6 +1,7 @@
 """A run opened again: its tokenizer, its weights and its text."""
 
 import json
+import math
 
 import pytest
 import torch
@@ -12,7 +13,9 @@ from attnlab.model.cache import KeyValues
 from attnlab.runs.faults import RunError
 from attnlab.session.trained import Trained
 from attnlab.session.writing import text_of, usual_length, write
+from tests.session.adapted import asked
 from tests.session.commands import answer, command
+from tests.training.small_run import train
 
 
 def test_an_opened_run_is_the_model_that_was_trained(causal):
@@ -281,3 +284,30 @@ def test_a_text_that_is_too_long_is_embedded_only_as_one_says(masked):
         alone = trained.embed([trained.tokenizer.decode(kept)])
         torch.testing.assert_close(trained.embed([long], cut=cut), alone)
     assert not torch.allclose(trained.embed([long], cut="end"), trained.embed([long], cut="start"))
+
+
+def test_one_text_that_cannot_be_read_loses_no_other(home, tmp_path, unchecked):
+    """Its own prediction says why; those of the others are what they are without it."""
+    train(asked(home, set=["training.budget.steps=2", "training.evaluate_every=2"]), tmp_path / "run")
+    run = Trained.at(tmp_path / "run")
+    texts = ["the cat sees a dog .", "", "my sister likes the old cat .", math.nan, " \n", "a\0b", None]
+    with pytest.warns(UserWarning, match=r"5 of 7 texts have no prediction \(text 2: it is empty, text 4"):
+        found = run.predict(texts)
+    alone = run.predict([texts[0], texts[2]])
+    assert [found[0], found[2]] == alone and alone[0] != alone[1]
+    assert [each.answer for n, each in enumerate(found) if n not in (0, 2)] == [None] * 5
+    assert [found[n].unread for n in (1, 3, 4, 6)] == [
+        "it is empty",
+        "it is nan, not text",
+        "it is empty",
+        "it is None, not text",
+    ]
+    assert "NUL" in found[5].unread
+    with pytest.warns(UserWarning, match="1 of 1 texts"):
+        assert run.predict([""])[0].unread
+    with pytest.raises(ConfigError, match="classifies single texts, and a pair was given"):
+        run.predict([("a", "b")])
+    said = answer("predict", tmp_path / "run", "the cat", "", "--allow", "majority", "--allow", "collapse")
+    assert [row["unread"] for row in said] == ["", "it is empty"] and said[1]["answer"] is None
+    shown = command("predict", tmp_path / "run", "the cat", "")
+    assert "no prediction: it is empty" in shown.output

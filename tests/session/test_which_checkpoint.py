@@ -1,11 +1,14 @@
 """One rule for what is opened: the checkpoint that was best on dev, and it is said."""
 
+import json
 import re
 
+from attnlab.runs.findings import read_findings
 from attnlab.runs.record import read_record
 from attnlab.session.trained import Trained
 from tests.session.adapted import RATE, asked, train_and_spoil
 from tests.session.commands import answer, command
+from tests.unchecked import checked_by
 
 
 def test_the_best_is_opened_scored_and_named(home, tmp_path, unchecked):
@@ -37,3 +40,16 @@ def test_a_comparison_speaks_of_the_checkpoint_that_is_evaluated(home, tmp_path,
 
 def accuracy_of(told):
     return told["split"]["measures"]["accuracy"]["value"]
+
+
+def test_what_is_found_of_the_best_checkpoint_bears_its_step(home, tmp_path):
+    with checked_by("majority", "collapse", "bag_of_words", "moved"):
+        ended = train_and_spoil(asked(home, set=[RATE, "training.budget.epochs=4"]), tmp_path / "run")
+    events = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
+    scored = {one["step"]: one["scores"]["accuracy"] for one in events if one["event"] == "evaluated"}
+    found = {one.check: one for one in read_findings(tmp_path / "run") if one.when == "after"}
+    assert found["moved"].step == ended.state.step
+    for check, value in (("majority", "accuracy"), ("bag_of_words", "model")):
+        assert found[check].step == ended.state.best_step < ended.state.step
+        assert found[check].values[value] == scored[found[check].step]
+    assert found["collapse"].step == ended.state.best_step

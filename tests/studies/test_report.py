@@ -267,17 +267,29 @@ def test_the_card_is_told_where_it_belongs(tmp_path):
         "Attention: a summary.\n\nSet-up: one\ntrunk.\n\nHypothesis: no\ndifference.\n\n"
         "How to read it: look at *loss* <b>first</b>.\n\nA word more."
     )
-    results["study"]["overrides"] = {"data.corpus": "mine.txt", "training.budget.tokens": 500_000}
     write(results, tmp_path)
     parts = {section.get("aria-labelledby"): section for section in parsed(tmp_path).iter("section")}
-    assert "data.corpus = mine.txt, training.budget.tokens = 500,000" in words(parts["what-was-compared"])
-    assert "One trunk." in words(parts["what-was-compared"]) and "A word more." in words(
-        parts["what-was-compared"]
-    )
+    told = words(parts["what-was-compared"])
+    assert "One trunk." in told and "A word more." in told
     assert "a summary" not in words(parts["what-was-compared"])
     assert "No difference." in words(parts["hypothesis"])
     assert "Look at loss <b>first</b>." in words(parts["what-it-means"])
     assert [words(e) for e in parts["what-it-means"].iter("em")] == ["loss"]
+
+
+@pytest.mark.parametrize("changed", ["overrides", "quick"])
+def test_a_set_up_that_is_not_what_ran_is_not_told(tmp_path, changed):
+    results = made.two_arms()
+    results["study"]["card"] = "Attention: a summary.\n\nSet-up: one\ntrunk of docstrings.\n\nA word more."
+    overrides = {"data.corpus": "mine.txt", "training.budget.tokens": 500_000}
+    results["study"] |= {"quick": True} if changed == "quick" else {"overrides": overrides}
+    write(results, tmp_path)
+    parts = {section.get("aria-labelledby"): section for section in parsed(tmp_path).iter("section")}
+    told = words(parts["what-was-compared"])
+    assert "trunk of docstrings" not in told and "A word more." not in told
+    assert "describes the study as it was written; --" in told
+    if changed == "overrides":
+        assert "data.corpus = mine.txt, training.budget.tokens = 500,000" in told
 
 
 def test_what_an_arm_that_leaks_loses_without_the_leak_is_shown_unstruck(tmp_path):

@@ -29,6 +29,7 @@ CHECKS: Registry[Check] = Registry(
         "truncation": "attnlab.checks.truncation:Truncation",
         "source_rows": "attnlab.checks.source_rows:SourceRows",
         "giveaway": "attnlab.checks.giveaway:Giveaway",
+        "bag_of_words": "attnlab.checks.word_baseline:WordBaseline",
         "contamination": "attnlab.checks.contamination:Contamination",
         "scored_rows": "attnlab.checks.scored_rows:ScoredRows",
         "query_duplicates": "attnlab.checks.query_duplicates:QueryDuplicates",

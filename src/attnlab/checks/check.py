@@ -64,6 +64,9 @@ class Case:
     train_evaluation: Evaluation | None = None
     best: tuple[int, float] | None = None
     """The step that the run calls its best on dev, and its score there."""
+    scored_step: int | None = None
+    """The step of what was scored, where that is not the last one: after training, that of the best
+    checkpoint."""
     pretrained: bool = False
     trained_before: Sequence[TrainedText] = ()
     """What the start of the run was trained on, and what that began from."""
@@ -85,6 +88,8 @@ class Check(ABC):
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 2.0
     """Seconds that it may take for a small model on two cores."""
+    of_scores: ClassVar[bool] = False
+    """Whether it judges what was scored: its finding then is of that step."""
     samples_layers: ClassVar[bool] = False
     """Whether it asks a sample of a very deep model's layers, see `sample_of`; its finding then says so."""
 
@@ -170,4 +175,5 @@ def _made(case: Case, name: str) -> Finding:
         finding = check.finding(case.when, Outcome.WARN, "raised", None, **raised(error))
     if check.samples_layers and finding.outcome is not Outcome.NOT_APPLICABLE:
         finding = replace(finding, layers=sampled_layers(case.model))
-    return replace(finding, seconds=time.perf_counter() - began, step=case.step)
+    step = case.scored_step if check.of_scores and case.scored_step is not None else case.step
+    return replace(finding, seconds=time.perf_counter() - began, step=step)

@@ -23,6 +23,7 @@ class Examples(Check):
 
     when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
     limit: ClassVar[float] = 0.5
+    of_scores: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if case.predictions is None:

@@ -30,6 +30,7 @@ class Learned(Check):
 
     when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
     limit: ClassVar[float] = 0.5
+    of_scores: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if not case.task.predicts_words:

@@ -29,6 +29,7 @@ class Majority(Check):
 
     when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
     limit: ClassVar[float] = 0.1
+    of_scores: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if case.predictions is not None:

@@ -88,6 +88,7 @@ class RecomputedMetrics(Check):
 
     when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
     limit: ClassVar[float] = 0.5
+    of_scores: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if case.evaluation is None:

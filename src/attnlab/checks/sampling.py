@@ -19,7 +19,7 @@ BINS = 10
 UNLIKELY = 5.2
 """Standard deviations of a χ² beyond which it is no chance: one in ten million. Seeds are fixed."""
 BORDER = 1e-3
-"""Shares of a probability within which float32 may decide otherwise whether a token is left."""
+"""Shares of a probability within which a token may be left or not: float32 may decide otherwise."""
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,23 @@ def limits_for(scores: Tensor) -> list[Limits]:
     ]
 
 
-def declared(scores: Sequence[float], limits: Limits) -> dict[int, float]:
-    """The probability of each token that a rule leaves, written out token by token."""
+def declared(scores: Sequence[float], limits: Limits, border: float = BORDER) -> dict[int, float]:
+    """The probability of each token that a rule leaves, written out token by token; those within a share of
+    `border` of what is left too."""
     highest = max(scores)
     weights = {n: math.exp((score - highest) / limits.temperature) for n, score in enumerate(scores)}
     ranked = sorted(weights, key=lambda n: -weights[n])
     if limits.top_k:
         least = weights[ranked[min(limits.top_k, len(ranked)) - 1]]
-        ranked = [n for n in ranked if weights[n] >= least * (1 - BORDER)]
+        ranked = [n for n in ranked if weights[n] >= least * (1 - border)]
     total, before, kept = math.fsum(weights[n] for n in ranked), 0.0, list[int]()
     for n in ranked:
-        tied = bool(kept) and weights[n] >= weights[kept[-1]] * (1 - BORDER)
+        tied = bool(kept) and weights[n] >= weights[kept[-1]] * (1 - border)
         if before >= limits.top_p * total and limits.top_p < 1 and not tied:
             break
         kept.append(n)
         before += weights[n]
-    kept = [n for n in kept if weights[n] >= limits.min_p * weights[ranked[0]] * (1 - BORDER)]
+    kept = [n for n in kept if weights[n] >= limits.min_p * weights[ranked[0]] * (1 - border)]
     total = math.fsum(weights[n] for n in kept)
     return {n: weights[n] / total for n in kept}
 
@@ -90,6 +91,11 @@ def excess(drawn: Sequence[int], probabilities: dict[int, float]) -> float:
     return chi / (freedom * (1 - spread + UNLIKELY * math.sqrt(spread)) ** 3)
 
 
+def excess_of(drawn: Sequence[int], scores: Sequence[float], limits: Limits) -> float:
+    """The excess against what a rule declares: with the tokens at its border, or without them."""
+    return min(excess(drawn, declared(scores, limits, border)) for border in (BORDER, 0.0))
+
+
 def sampling_excess(
     model: Model, prompt: Sequence[int], scores: Tensor, sources: list[tuple[int, ...]] | None
 ) -> float:
@@ -103,5 +109,5 @@ def sampling_excess(
         given = None if sources is None else sources[:1] * COPIES
         texts = generate(model, [prompt] * COPIES, rule=rule, length=1, seed=5, sources=given)
         drawn = [text.new[0] for text in texts]
-        worst = max(worst, excess(drawn, declared(scores.double().tolist(), limits)))
+        worst = max(worst, excess_of(drawn, scores.double().tolist(), limits))
     return worst

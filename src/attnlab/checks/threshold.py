@@ -33,6 +33,7 @@ class Threshold(Check):
 
     when: ClassVar[tuple[When, ...]] = ("evaluation", "after")
     limit: ClassVar[float] = 0.5
+    of_scores: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         examples = case.examples

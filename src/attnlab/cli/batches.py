@@ -39,7 +39,7 @@ def show(config: Config, *, json: bool) -> None:
             if line == LINES:
                 out.print("…")
                 break
-            show_line(part)
+            show_line(part, predicted="target" in row)
         if "label" in row:
             out.show(Sentence(toned(Tone.GOOD, f"label     {row['label']}")))
     if "label" in rows[0]:
@@ -49,7 +49,7 @@ def show(config: Config, *, json: bool) -> None:
     return None
 
 
-def show_line(cells: list[Cell]) -> None:
+def show_line(cells: list[Cell], *, predicted: bool) -> None:
     reads, predicts = Text("reads     "), Text("predicts  ")
     for read, wanted in cells:
         width = max(cell_len(read), cell_len(wanted or "·")) + 1
@@ -58,7 +58,8 @@ def show_line(cells: list[Cell]) -> None:
             set_cell_size(wanted or "·", width), STYLES[Tone.MUTED if wanted is None else Tone.GOOD]
         )
     out.print(reads, no_wrap=True)
-    out.print(predicts, no_wrap=True)
+    if predicted:
+        out.print(predicts, no_wrap=True)
 
 
 def wrapped(cells: list[Cell], width: int) -> Iterator[list[Cell]]:

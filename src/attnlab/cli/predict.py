@@ -32,7 +32,18 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.config.values import ConfigError, coerce
 from attnlab.config.visible_text import as_cell, visible_json
-from attnlab.documents.nodes import Bar, Marked, MarkedSpan, Node, Number, Sentence, Table, Tone, toned
+from attnlab.documents.nodes import (
+    Bar,
+    Marked,
+    MarkedSpan,
+    Node,
+    Number,
+    Sentence,
+    Table,
+    Tone,
+    strong,
+    toned,
+)
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
@@ -73,7 +84,7 @@ def predict(
     if to is not None:
         refuse_target(to)
     from attnlab.data.corpora.separators import Separator
-    from attnlab.session.predicting import FilePredictions, Predictor, example
+    from attnlab.session.predicting import FilePredictions, Predictor, predict_each
     from attnlab.session.trained import Trained
 
     trained = Trained.at(run)
@@ -87,7 +98,7 @@ def predict(
         emit(summary) if json else report(summary, trained)
     else:
         inputs = [in_two(written) if predictor.pairs else written for written in texts or ()]
-        predictions = list(predictor(example(written, pairs=predictor.pairs) for written in inputs))
+        predictions = predict_each(inputs, predictor, pairs=predictor.pairs)
         show(texts or [], predictions, trained, predictor, json=json)
     exit_unsound(trained.unsound, allow)
 
@@ -213,7 +224,9 @@ def counted(quiet: bool) -> Iterator[Any]:
 
 # ---------------------------------------------------------------- in a terminal
 def prediction_node(text: str, prediction: Prediction) -> Node:
-    """One text with what is predicted of it: its parts marked, or its classes."""
+    """One text with what is predicted of it: its parts marked, or its classes; or why nothing is."""
+    if prediction.unread:
+        return Sentence((strong(text or "“”"), toned(Tone.WARNING, f"  no prediction: {prediction.unread}")))
     if prediction.spans is None:
         return prediction_table(text, prediction)
     return marked_text(text, prediction.spans)

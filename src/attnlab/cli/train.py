@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from attnlab.targets.report import Baseline
     from attnlab.training.budget import State
 
+ShowBatchOption = Annotated[
+    bool, typer.Option("--show-batch", help="Print the first batch (inputs and targets) and stop.")
+]
+
 
 def train(
     config: Annotated[
@@ -49,9 +53,7 @@ def train(
     from_run: Annotated[
         Path | None, typer.Option("--from", metavar="RUN", help="Repeat a run: its config, in a new folder.")
     ] = None,
-    show_batch: Annotated[
-        bool, typer.Option("--show-batch", help="Print the first batch (inputs and targets) and stop.")
-    ] = False,
+    show_batch: ShowBatchOption = False,
     allow: Annotated[
         list[str] | None,
         typer.Option(help="Train although this check fails; its numbers are marked invalid. Repeatable."),

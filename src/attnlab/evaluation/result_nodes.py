@@ -226,8 +226,8 @@ def target_nodes(report: TargetReport, baselines: Sequence[Baseline]) -> Iterato
     if report.majority is not None:
         most = report.majority
         yield Sentence(f"Always predicting “{most.label}” is right in {most.share:.1%}.")
-        if len(baselines) > 1:
-            yield Sentence(baselines_sentence(baselines))
+    if baselines and report.answers is None:
+        yield Sentence(baselines_sentence(baselines))
     if report.classes is not None:
         yield classes_table(report.classes)
     if report.confusion is not None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ParamSpec
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -33,13 +34,14 @@ from attnlab.checks.moved import Moved
 from attnlab.checks.reload import Reload
 from attnlab.checks.subject import UnaskableError
 from attnlab.checks.targets import Targets, shifted
+from attnlab.checks.word_baseline import WordBaseline
 from attnlab.config.values import ConfigError
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.example import Example
 from attnlab.data.overlap import overlap_of
 from attnlab.data.splits import Splits
 from attnlab.interop.module_checks import OF_MODULES, check_module, guarded_finding, own_tokenizer
-from attnlab.interop.observing import Observer, Part, SeenCall, UnsoundWarning
+from attnlab.interop.observing import FedTexts, Observer, Part, SeenCall, UnsoundWarning
 from attnlab.model.isolation import undisturbed
 from attnlab.model.losses import IGNORE
 from attnlab.runs.faults import UnsoundError
@@ -64,6 +66,8 @@ KEY_BIASES = ("key.bias", "k_proj.bias", "k_lin.bias")
 """Biases that a softmax ignores: no gradient reaches them but rounding."""
 
 
+LOOKS = (1000, 2000)
+"""Texts after which it is asked whether what they are taught goes with their words."""
 P = ParamSpec("P")
 
 
@@ -110,7 +114,7 @@ class LoopChecks:
         self.findings: Findings = Findings()
         self.observer = Observer()
         self.initial: dict[str, Tensor] = {}
-        self.begun = False
+        self.begun, self.steps, self.looks = False, 0, 0
 
     @harmless
     def before(
@@ -147,10 +151,13 @@ class LoopChecks:
 
     @harmless
     def stepping(self) -> Findings:
-        """Right before the optimizer's first step, when the gradients of all its batches are there: targets,
-        first loss, accumulation. Later calls do nothing."""
+        """Right before the optimizer's step, when the gradients of all its batches are there. Of the first:
+        targets, first loss, accumulation; later, once enough texts were seen, whether their labels go with
+        their words."""
+        self.steps += 1
         if self.begun:
-            return Findings()
+            due = self.looks < len(LOOKS) and len(self.observer.fed.taught) >= LOOKS[self.looks]
+            return self._labels() if due else Findings()
         self.begun, self.observer.training = True, False
         parts = self.observer.parts
         words = [part for part in parts if part.taught.ndim > 1]
@@ -161,6 +168,12 @@ class LoopChecks:
             guarded_finding(Accumulation(), "before", lambda: accumulation(parts)),
         ]
         return self._add(findings)
+
+    def _labels(self) -> Findings:
+        """Whether what the texts were taught goes with their words, by those that were seen so far."""
+        fed, self.looks = self.observer.fed, self.looks + 1
+        work = functools.partial(labels_told, fed, self.tokenizer)
+        return self._add([guarded_finding(WordBaseline(), "during", work)], self.steps)
 
     @harmless
     def evaluated(
@@ -209,6 +222,8 @@ class LoopChecks:
     def finish(self, step: int, *, reload: Callable[[], nn.Module] | None = None) -> Findings:
         """At the end: what moved, and whether the model that `reload` loads gives the same scores."""
         self.observer.detach()
+        if not self.looks and self.observer.fed.taught:
+            self._labels()
         findings = [guarded_finding(Moved(), "after", self.moved)]
         if reload is not None:
             findings.append(guarded_finding(Reload(), "after", lambda: self.reloaded(reload)))
@@ -269,6 +284,17 @@ class LoopChecks:
     @property
     def unsound(self) -> list[str]:
         return failed_checks(self.findings)
+
+
+def labels_told(fed: FedTexts, tokenizer: Any) -> Finding:
+    """Whether the classes that texts were taught go with their words, or with their ids where those cannot be
+    decoded."""
+    decode = getattr(tokenizer, "decode", None)
+    texts = [decode(list(ids)) if decode else " ".join(map(str, ids)) for ids in fed.taught]
+    labels = np.array([*fed.taught.values()])
+    return WordBaseline().judge_labels(
+        "during", [Example(text) for text in texts], labels, classes=fed.classes
+    )
 
 
 def known_elsewhere(model: nn.Module) -> bool:

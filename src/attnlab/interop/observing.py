@@ -20,6 +20,8 @@ ROWS = 256
 SMOOTH = 8
 """Classes from which on a target's weight is read off the classes that it is not, whatever the smoothing."""
 SPREAD = 0.05
+FED = 2000
+"""Texts that are kept of the training, to ask whether their labels go with their words."""
 KEPT = 200_000
 """Predictions that are kept of one evaluation."""
 
@@ -131,6 +133,31 @@ class SeenCall:
 
 
 @dataclass
+class FedTexts:
+    """Texts that a loop trained on, each with the class that it was taught, by the gradient of its scores.
+
+    A text counts once, as it was met first; of pairs, which words do not tell, nothing is kept.
+    """
+
+    classes: int = 0
+    taught: dict[tuple[int, ...], int] = field(default_factory=dict)
+    complete: bool = False
+
+    def add(self, ids: Tensor, given: Mapping[str, Any], gradient: Tensor) -> None:
+        types, real = given.get("token_type_ids"), given.get("attention_mask")
+        if isinstance(types, Tensor) and bool(types.any()):
+            self.taught, self.complete = {}, True
+            return
+        masked = isinstance(real, Tensor) and real.shape == ids.shape
+        there = real.bool() if masked and real is not None else torch.ones_like(ids, dtype=torch.bool)
+        slopes, self.classes = gradient.detach(), gradient.shape[-1]
+        for row, own, slope in zip(ids.cpu(), there.cpu(), slopes.cpu(), strict=True):
+            if bool(slope.abs().any()):
+                self.taught.setdefault(tuple(row[own].tolist()), int(slope.argmin()))
+        self.complete = len(self.taught) >= FED
+
+
+@dataclass
 class Observer:
     """Hooks on a model: of the first step its parts, of each evaluation its labels and predictions.
 
@@ -140,6 +167,7 @@ class Observer:
     parts: list[Part] = field(default_factory=list)
     labels: list[Tensor] = field(default_factory=list)
     predicted: list[Tensor] = field(default_factory=list)
+    fed: FedTexts = field(default_factory=FedTexts)
     held_out: SeenCall | None = None
     """The first batch that was evaluated, or else trained on."""
     training: bool = True
@@ -178,6 +206,8 @@ class Observer:
         scores = scores_of(output)
         if scores is None:
             return
+        if model.training and scores.requires_grad and scores.ndim == 2 and not self.fed.complete:
+            self._feed(args, given, scores)
         if model.training and self.training and scores.requires_grad:
             self._keep(args, given)
             ids, labels = ids_of(args, given), given.get("labels")
@@ -189,6 +219,21 @@ class Observer:
             scores.register_hook(keep)
         elif not model.training:
             self._evaluated(args, given, scores)
+
+    def _feed(self, args: tuple[Any, ...], given: Mapping[str, Any], scores: Tensor) -> None:
+        """Keep the texts of a batch with what they are taught: the lowest slope is that of the target."""
+        ids, labels = ids_of(args, given), given.get("labels")
+        if ids is None or ids.ndim != 2 or len(ids) != len(scores) or scores.shape[1] < 2:
+            return
+        classes = labels.ndim == 1 and not labels.is_floating_point() if isinstance(labels, Tensor) else None
+        if classes is False or (classes is None and scores.shape[1] == len(ids)):
+            return  # numbers, several labels, or each text compared with the others of its batch
+
+        def keep(gradient: Tensor) -> None:
+            with self._apart():
+                self.fed.add(ids, given, gradient)
+
+        scores.register_hook(keep)
 
     def _evaluated(self, args: tuple[Any, ...], given: Mapping[str, Any], scores: Tensor) -> None:
         labels = given.get("labels")

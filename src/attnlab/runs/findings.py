@@ -176,13 +176,14 @@ def unlearned_of(findings: Iterable[Finding]) -> Finding | None:
 
 
 def collapse_sentence(findings: Sequence[Finding]) -> str:
-    """That nothing was learned, by labels or by words, with what to try; nothing where something was. Only a
-    model that says one class for every input has collapsed."""
+    """That nothing was learned, or less than words alone say, with what to try; nothing where more was. Only
+    a model that says one class for every input has collapsed."""
     unlearned, collapse = unlearned_of(findings), collapse_of(findings)
     if unlearned is not None:
         return wording.not_learned_sentence(unlearned.values, unlearned.found, unlearned.fix)
     if collapse is None:
-        return ""
+        words = [one for one in findings if one.check == "bag_of_words" and one.kind == "better"]
+        return wording.words_better_sentence(words[-1].found, words[-1].fix) if words else ""
     one_class = any(finding.check == "collapse" and finding.outcome == Outcome.FAIL for finding in findings)
     return wording.collapse_sentence(collapse.kind, collapse.found, collapse.fix, one_class=one_class)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from attnlab.checks.word_baseline import said_by_words
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.evaluation.label_words import LabelWords, NoRoomError, can_score_words, names_in
@@ -20,11 +21,11 @@ from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.faults import read_object
 from attnlab.runs.summary import BASELINES, BaselinesRecord
-from attnlab.session.predicting import example
+from attnlab.session.predicting import predict_each
 from attnlab.session.session import Session
 from attnlab.session.start import start_at
 from attnlab.targets.report import Baseline
-from attnlab.tasks.task import Prediction
+from attnlab.tasks.task import Prediction, Task
 
 MOST = 1000
 """Texts that label words are scored on: each is read by the start, for some templates once a class."""
@@ -49,6 +50,8 @@ COUNTED = {
     "bigram": "each token by how often it follows the one before it there, backing off to its share",
 }
 """What the losses of counting are."""
+LINEAR = "a linear model of hashed words and runs of characters, of up to 3,000 training texts"
+BY_TAG = "the tag that each word most often has in up to 3,000 training texts"
 
 
 def word_baselines(session: Session, split: str) -> list[Baseline]:
@@ -73,15 +76,25 @@ def frequency_baselines(counted: FrequencyLosses) -> list[Baseline]:
     return baselines
 
 
-def baselines_of(session: Session, examples: Sequence[Example], wording: Wording = PLAIN) -> list[Baseline]:
-    """Those of a task on these texts: what there is without any training on it."""
+def baselines_of(
+    session: Session, examples: Sequence[Example], wording: Wording = PLAIN, *, words: Examples | None = None
+) -> list[Baseline]:
+    """Those of a task on these texts: what there is without a transformer that was trained on it. `words` is
+    what a bag of words says of them."""
     task = session.task
     baselines = task.target.baselines(task, examples)
-    return (
-        [*baselines, *_label_words(session, examples, wording)]
-        if baselines and task.target.one_name
-        else baselines
-    )
+    if words is not None:
+        baselines = [*baselines, _bag_of_words(task, words)]
+    if task.target.baselines(task, examples) and task.target.one_name:
+        baselines += _label_words(session, examples, wording)
+    return baselines
+
+
+def _bag_of_words(task: Task, words: Examples) -> Baseline:
+    metric = task.metrics[0]
+    score = METRICS.build(metric).interval(words)
+    defined = BY_TAG if task.target.by_token else LINEAR
+    return Baseline("bag of words", score.value, score.interval, score.n, defined, metric)
 
 
 def _label_words(
@@ -131,7 +144,9 @@ def keep_baselines(session: Session, folder: Path, wording: Wording = PLAIN) -> 
     if session.task.predicts_words:
         baselines = word_baselines(session, "dev")
     else:
-        baselines = baselines_of(session, tuple(session.dataset.splits.read("dev")), wording)
+        dev, told = session.dataset.texts("dev"), session.task.target.told_by_words
+        words = said_by_words(session.dataset, session.task)(dev) if told else None
+        baselines = baselines_of(session, dev, wording, words=words)
     replace_json(folder / BASELINES, asdict(wording) | {"dev": [asdict(baseline) for baseline in baselines]})
     return baselines
 
@@ -159,14 +174,19 @@ def predict_words(
     """What a language model says of texts without training, by the probability of each label's words."""
     source = start_at(str(start))
     model, _ = source.read()
-    pairs = any(not isinstance(text, str) for text in texts)
+    pairs = any(isinstance(text, (tuple, list)) for text in texts)
     scorer = LabelWords(
         model, source.tokenizer, source.settings.length, tuple(labels), wording.template, wording.words, pairs
     )
-    rows = scorer.probabilities([example(text, pairs=pairs) for text in texts])
-    scores = [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
-    best = [max(chances, key=chances.__getitem__) for chances in scores]
-    return [
-        Prediction(answer=b, confidence=chances[b], scores=chances)
-        for b, chances in zip(best, scores, strict=True)
-    ]
+
+    def predict(examples: Iterable[Example]) -> list[Prediction]:
+        given = list(examples)
+        rows = scorer.probabilities(given).tolist() if given else []
+        scores = [dict(zip(labels, row, strict=True)) for row in rows]
+        best = [max(chances, key=chances.__getitem__) for chances in scores]
+        return [
+            Prediction(answer=b, confidence=chances[b], scores=chances)
+            for b, chances in zip(best, scores, strict=True)
+        ]
+
+    return predict_each(texts, predict, pairs=pairs)

@@ -20,6 +20,7 @@ from attnlab.checks.scored_rows import chosen_on_dev, identify
 from attnlab.checks.source import source_of, source_of_corpus
 from attnlab.checks.threshold import Threshold
 from attnlab.checks.trained_text import TrainedText, Unread
+from attnlab.checks.word_baseline import WordBaseline, said_by_words
 from attnlab.config.values import ConfigError
 from attnlab.data.batching import BATCHING
 from attnlab.data.corpora.own_files import Files
@@ -42,6 +43,7 @@ from attnlab.evaluation.word_frequencies import frequencies_of, row_frequencies,
 from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
+from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
 from attnlab.session.baselines import Wording, baselines_of, frequency_baselines, word_baselines, wording_of
 from attnlab.session.searching import compare_pairs
@@ -362,12 +364,22 @@ def _with_examples(
     if isinstance(task, AnswerSpans):
         threshold = Threshold().judge("evaluation", examples, fixed=task.threshold != "dev")
         report = replace(report, checks=(*(report.checks or ()), threshold))
+    words = words_of(trained, texts)
+    if words is not None:
+        compared = WordBaseline().judge("evaluation", task, examples, words)
+        report = replace(report, checks=(*(report.checks or ()), compared))
     return replace(
         result,
         retrieval=compare_pairs(texts, examples) if task.target.compares_batch else None,
         target=report,
-        baselines=tuple(baselines_of(trained, texts, wording or wording_of(trained.folder))),
+        baselines=tuple(baselines_of(trained, texts, wording or wording_of(trained.folder), words=words)),
     )
+
+
+def words_of(trained: Trained, texts: Sequence[Example]) -> Examples | None:
+    """What a bag of words of a run's training rows says of texts; None where it cannot be learned."""
+    dataset = training_dataset(trained) if trained.task.target.told_by_words and texts else None
+    return None if dataset is None else said_by_words(dataset, trained.task)(texts)
 
 
 def other_text(trained: Trained) -> str:

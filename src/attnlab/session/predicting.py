@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import first_few
 from attnlab.data.batch import collate
 from attnlab.data.batching import budget_bounds
 from attnlab.data.corpora.readers import reader_of
@@ -21,6 +22,7 @@ from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, 
 from attnlab.data.corpora.separators import Separator
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
+from attnlab.data.errors import unusable
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
@@ -101,18 +103,46 @@ class Predictor:
             yield order[begin:end]
 
 
-def example(text: str | tuple[str, str], *, pairs: bool) -> Example:
+def predict_each(
+    texts: Iterable[Any], predict: Callable[[Iterable[Example]], Iterable[Prediction]], *, pairs: bool
+) -> list[Prediction]:
+    """One prediction for each text, in order; a text that cannot be read costs the others nothing, and its
+    own says why."""
+    given = list(texts)
+    reasons = [unread_reason(text, pairs=pairs) for text in given]
+    readable = [text for text, reason in zip(given, reasons, strict=True) if not reason]
+    said = iter(predict(Example(*((text,) if isinstance(text, str) else text)) for text in readable))
+    return [Prediction(answer=None, unread=reason) if reason else next(said) for reason in reasons]
+
+
+def unread_reason(text: Any, *, pairs: bool) -> str:
+    """Why nothing can be predicted of a text, empty where something can. What this model does not read at
+    all, a pair or a single text, is refused."""
     if pairs and isinstance(text, str):
         raise ConfigError(
             f'This model reads pairs of texts; give a pair: ("{text[:40]}", "…"), on the command line '
             '"first => second".'
         )
-    if not pairs and not isinstance(text, str):
+    if not pairs and isinstance(text, (tuple, list)):
         raise ConfigError("This model classifies single texts, and a pair was given; give single texts.")
-    parts = (text,) if isinstance(text, str) else text
-    if not all(isinstance(part, str) and part.strip() for part in parts):
-        raise ConfigError(f"A text to classify is empty: {text!r}.")
-    return Example(*parts)
+    parts = text if isinstance(text, (tuple, list)) else (text,)
+    if pairs and len(parts) != 2:
+        return f"it is {text!r:.40}, not a pair of texts"
+    for part in parts:
+        if not isinstance(part, str):
+            return f"it is {part!r:.40}, not text"
+        if not part.strip():
+            return "it is empty"
+        if reason := unusable(part):
+            return f"it cannot be tokenised: {reason}"
+    return ""
+
+
+def unread_sentence(predictions: Sequence[Prediction]) -> str:
+    """How many texts have no prediction, and why; nothing where all have one."""
+    unread = [(number, each.unread) for number, each in enumerate(predictions, start=1) if each.unread]
+    named = first_few([f"text {number}: {reason}" for number, reason in unread])
+    return f"{len(unread)} of {len(predictions)} texts have no prediction ({named})." if unread else ""
 
 
 @dataclass

@@ -165,11 +165,14 @@ class Watch:
         elif isinstance(event, Ended) and event.reason != "interrupted":
             self.tell(Checking(step=event.step))
             session = self.soundness.session
-            scored = self.best  # of words, whose evaluation at that step is at hand
+            scored, state = self.best, self.loop.state  # of words, the best evaluation is at hand
+            facts = {"step": event.step, "progress": self.progress(event.step)}
+            facts["scored_step"] = state.best_step
             if not session.task.predicts_words or scored.evaluation is None:
-                scored = ScoredExamples.of(session, self.loop.best_evaluation())
-            facts = {"step": event.step, "progress": self.progress(event.step), "scored": scored}
-            state = self.loop.state
+                best = self.loop.best_evaluation()
+                facts["scored_step"] = state.evaluated if best is self.loop.evaluation else state.best_step
+                scored = ScoredExamples.of(session, best)
+            facts["scored"] = scored
             facts["decides"] = bool(state.settled)
             facts["best"] = None if state.best_score is None else (state.best_step, state.best_score)
             self.report(event.step, self.soundness.examine("after", **facts), began)

@@ -31,7 +31,7 @@ from attnlab.runs.findings import unsound_of
 from attnlab.session.embedding import Embedder, Pooling
 from attnlab.session.evaluating import evaluate, evaluate_heads
 from attnlab.session.filling import Places, places
-from attnlab.session.predicting import Predictor, example
+from attnlab.session.predicting import Predictor, predict_each, unread_sentence
 from attnlab.session.questions import RankedAnswers, ask
 from attnlab.session.searching import Searcher
 from attnlab.session.session import Session, default_cache
@@ -273,11 +273,14 @@ class Trained(Session):
         return Searcher.of(Embedder.of(self, pooling), inside, **wanted).search(query, top=top)
 
     def predict(self, texts: Sequence[str | tuple[str, str]], *, batch_size: int = 64) -> list[Prediction]:
-        """What a model that was trained on labels makes of texts, or of pairs of them."""
+        """What a model that was trained on labels makes of texts, or of pairs of them. A text that cannot be
+        read, such as an empty one, has no answer (None), and its `unread` says why."""
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise ConfigError(f"texts is {texts!r:.200}; give a list of texts, also of one.")
         predictor = Predictor(self, batch_size=batch_size)
-        predictions = list(predictor(example(text, pairs=predictor.pairs) for text in texts))
+        predictions = predict_each(texts, predictor, pairs=predictor.pairs)
+        if missing := unread_sentence(predictions):
+            warnings.warn(missing, stacklevel=2)
         if predictor.cuts.cut:
             warnings.warn(f"{predictor.cuts} at data.length {self.config.data.length}.", stacklevel=2)
         return predictions

@@ -19,6 +19,7 @@ from attnlab.data.labels import ClassNames, Labels, is_number, most_frequent, tw
 from attnlab.metrics.classes import BINS, ClassScores, confidence_bins, predicted
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
+from attnlab.targets.bag_of_words import ANY_CLASSES, ONE_CLASS, BagOfWords
 from attnlab.targets.predictions import judge_predictions
 from attnlab.targets.relabelling import Predictions
 from attnlab.targets.report import (
@@ -32,7 +33,7 @@ from attnlab.targets.report import (
     TargetReport,
     shown,
 )
-from attnlab.targets.target import Row, Target, entropy
+from attnlab.targets.target import Row, Said, Target, entropy
 from attnlab.targets.wording import SHOWN
 
 MANY = 0.5
@@ -71,6 +72,7 @@ class ClassTarget(NamedTarget):
     """One of several classes."""
 
     one_name = True
+    told_by_words = True
 
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
         return scores.logsumexp(-1) - scores[row["targets"]]
@@ -111,6 +113,13 @@ class ClassTarget(NamedTarget):
         always = f"always predicting “{task.labels.names[number]}”, the most frequent class of these texts"
         return [Baseline("majority", share, None, len(texts), always)]
 
+    def bag_of_words(self, task: PredictingTask, train: Sequence[Example]) -> Said:
+        def right(texts: Sequence[Example]) -> NDArray[np.int64]:
+            return np.array([task.labels.number(task.label_of(text), text.place) for text in texts])
+
+        model = BagOfWords.fit(train, np.eye(len(task.labels.names))[right(train)], ONE_CLASS)
+        return lambda texts: Examples({"label": right(texts), "probabilities": model(texts)})
+
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         return labels.names[truth["label"]]
 
@@ -120,6 +129,7 @@ class SetTarget(NamedTarget):
 
     name = "classes"
     least = 1
+    told_by_words = True
 
     def row(self, label: Any, known: Labels, place: str = "") -> dict[str, Any]:
         numbers = [known.number(name, place) for name in self.names(label)]
@@ -150,6 +160,14 @@ class SetTarget(NamedTarget):
             mistakes=worst(task, texts, examples, wrong=wrong, by=examples["nats"]),
             checks=judged(self.predictions(examples, task.labels), texts),
         )
+
+    def bag_of_words(self, task: PredictingTask, train: Sequence[Example]) -> Said:
+        def right(texts: Sequence[Example]) -> NDArray[np.bool_]:
+            rows = [self.row(task.label_of(text), task.labels, text.place)["labels"] for text in texts]
+            return np.array(rows, bool)
+
+        model = BagOfWords.fit(train, right(train).astype(np.float64), ANY_CLASSES)
+        return lambda texts: Examples({"labels": right(texts), "chances": model(texts)})
 
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         return ", ".join(chosen(labels, truth["labels"])) or "none"

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnlab.data.errors import DataError
@@ -16,15 +17,17 @@ from attnlab.metrics.metric import Examples
 from attnlab.metrics.numbers import ExplainedVariance
 from attnlab.runs.findings import Finding, Outcome
 from attnlab.runs.typed import Value
+from attnlab.targets.bag_of_words import NUMBER, BagOfWords
 from attnlab.targets.classes import worst
 from attnlab.targets.report import PredictingTask, TargetReport
-from attnlab.targets.target import Row, Target, finding
+from attnlab.targets.target import Row, Said, Target, finding
 
 
 class NumberTarget(Target):
     """A number."""
 
     name = "number"
+    told_by_words = True
 
     def summary(self, labels: Iterable[Any]) -> Labels:
         values = [float(label) for label in labels]
@@ -75,6 +78,17 @@ class NumberTarget(Target):
         """The largest losses: of numbers all are wrong, more or less."""
         wrong = np.ones(len(examples), bool)
         return TargetReport(mistakes=worst(task, texts, examples, wrong=wrong, by=examples["nats"]))
+
+    def bag_of_words(self, task: PredictingTask, train: Sequence[Example]) -> Said:
+        mean, deviation = task.labels.mean, task.labels.deviation or 1.0
+
+        def right(texts: Sequence[Example]) -> NDArray[np.float64]:
+            return np.array([float(task.label_of(text)) for text in texts])
+
+        model = BagOfWords.fit(train, ((right(train) - mean) / deviation)[:, None], NUMBER)
+        return lambda texts: Examples(
+            {"number": right(texts), "predicted_number": model(texts)[:, 0] * deviation + mean}
+        )
 
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         return float(truth["number"])

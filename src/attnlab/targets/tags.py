@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,13 @@ from attnlab.targets.report import (
     TargetReport,
     shown,
 )
-from attnlab.targets.target import Row, finding
+from attnlab.targets.target import Row, Said, finding
+
+
+class TaggingTask(Protocol):
+    """What is counted of a text: its words by their tags, and the entities that these make."""
+
+    def counts(self, right: NDArray[np.int64], guesses: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]: ...
 
 
 class TagTarget(NamedTarget):
@@ -33,6 +40,7 @@ class TagTarget(NamedTarget):
     name = "tags"
     columns = ("text", "tags")
     by_token = True
+    told_by_words = True
 
     def __init__(self, *, first_piece: bool = True):
         self.first_piece = first_piece
@@ -80,6 +88,27 @@ class TagTarget(NamedTarget):
         values: dict[str, Value] = {"predicted": predicted, "there": true, "invalid": invalid}
         return finding("collapse", outcome, kind, float(predicted), **values)
 
+    def bag_of_words(self, task: PredictingTask, train: Sequence[Example]) -> Said:
+        """The most frequent tag of each word, and for a word that train lacks the most frequent of all."""
+        numbers = {name: number for number, name in enumerate(task.labels.names)}
+        seen, every = dict[str, Counter[str]](), Counter[str]()
+        for text in train:
+            for word, tag in zip(words_of(text), task.label_of(text), strict=True):
+                seen.setdefault(word, Counter())[tag] += 1
+                every[tag] += 1
+        usual = {word: most_frequent(tags)[0] for word, tags in seen.items()}
+        other = most_frequent(every)[0]
+
+        def said(texts: Sequence[Example]) -> Examples:
+            rows = []
+            for text in texts:
+                right = np.array([numbers[tag] for tag in task.label_of(text)])
+                guesses = np.array([numbers[usual.get(word, other)] for word in words_of(text)])
+                rows.append(cast(TaggingTask, task).counts(right, guesses))
+            return Examples({name: np.stack([row[name] for row in rows]) for name in rows[0]})
+
+        return said
+
     def report(self, task: PredictingTask, texts: Sequence[Example], examples: Examples) -> TargetReport:
         names = task.labels.names
         most, share = most_frequent(dict(enumerate(counted(examples)[1].tolist())))
@@ -89,6 +118,11 @@ class TagTarget(NamedTarget):
             mistakes=most_wrong(texts, examples),
             checks=tuple(self.findings(examples, task.labels)),
         )
+
+
+def words_of(example: Example) -> list[str]:
+    """The words of a text that has tags."""
+    return [example.text[word.start : word.end] for word in example.words or ()]
 
 
 def most_wrong(texts: Sequence[Example], examples: Examples) -> tuple[Mistake, ...]:

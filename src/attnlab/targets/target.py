@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -24,6 +24,10 @@ Row = Mapping[str, Any]
 besides."""
 
 
+Said = Callable[[Sequence[Example]], Examples]
+"""What a model says of texts, and what is right, in the columns that metrics read."""
+
+
 class Target(LabelForm):
     """What is predicted. Its name is the kind of the labels in run.json."""
 
@@ -35,6 +39,8 @@ class Target(LabelForm):
     """How a trained model is adapted to it, by adapter."""
     one_name: bool = False
     """Whether a text's label is one name, which a language model can be asked for."""
+    told_by_words: bool = False
+    """Whether a bag of words can be learned to predict it, to compare a model with."""
     compares_batch: bool = False
     """Whether a text is told from the others of its batch: its loss is no sum over examples."""
 
@@ -88,6 +94,11 @@ class Target(LabelForm):
     def baselines(self, task: PredictingTask, texts: Sequence[Example]) -> list[Baseline]:
         """What there is on these texts without any training."""
         return []
+
+    def bag_of_words(self, task: PredictingTask, train: Sequence[Example]) -> Said:
+        """A linear model of the words of training texts, or the like, which says of other texts what metrics
+        read; of targets that words tell."""
+        raise NotImplementedError
 
     def shown(self, truth: Mapping[str, Any], labels: Labels) -> str | float:
         """What was right of one row, by the task's columns and its `targets`, for a person."""

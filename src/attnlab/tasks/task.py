@@ -44,12 +44,14 @@ class TextSpan:
 class Prediction:
     """What a model makes of one example: a class, several classes, or a number; `confidence` is the
     probability that it gives to that, `scores` those of all classes. `spans` are the parts of the text that
-    it labels, which are then the answer."""
+    it labels, which are then the answer. Where the text cannot be read there is no answer (None), and
+    `unread` says why."""
 
-    answer: str | tuple[str, ...] | float
+    answer: str | tuple[str, ...] | float | None
     confidence: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     spans: tuple[TextSpan, ...] | None = None
+    unread: str = ""
 
     @property
     def columns(self) -> dict[str, Any]:

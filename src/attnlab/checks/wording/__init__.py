@@ -100,6 +100,11 @@ def collapse_sentence(kind: str, found: str, fix: str, *, one_class: bool) -> st
     return f"{collapsed}{SCORED_AS[kind]}: {found}. {CURE}"
 
 
+def words_better_sentence(found: str, fix: str) -> str:
+    """That words alone are a better model, with what to try."""
+    return f"Worse than a bag of words: {found}. {fix}"
+
+
 def not_learned_sentence(values: Mapping[str, Any], found: str, fix: str) -> str:
     """That a language model knows no more than counts do, with what to try."""
     try:

@@ -27,6 +27,14 @@ ACCURACY = (
     "accuracy {accuracy:.1%} ({low:.1%} to {high:.1%}) of {n:,}; always predicting “{label}” gives "
     "{share:.1%}"
 )
+LABELS_BY_WORDS = (
+    "from words alone {accuracy:.1%} of {n:,} training rows are right, half by half; the most frequent class "
+    "gives {share:.1%}"
+)
+WORDS_FIX = (
+    "Train longer or at another learning rate, begin from a pretrained model (attnlab adapt), or use the "
+    "linear model."
+)
 LEARNED_FIX = (
     "Train longer (training.budget) or at another learning rate; where the training loss is far lower, give "
     "more text."
@@ -260,7 +268,36 @@ def learned_phrase(values: Values) -> str:
     ).format_map(values)
 
 
+def words_phrase(values: Values) -> str:
+    """A model compared with a linear model of words, by the metric that decides."""
+    form, metric = ".1%" if values["share"] else ".4g", values["metric"].replace("_", " ")
+    scale, unit = (100, " points") if values["share"] else (1, "")
+    signed = "+.1f" if values["share"] else "+.4g"
+    between = ""
+    if values["low"] is not None:
+        low, high = (format(scale * values[end], signed) for end in ("low", "high"))
+        between = f", 95% from {low} to {high}"
+    return (
+        f"{metric} {format(values['model'], form)}, a bag of words {format(values['words'], form)}: "
+        f"{format(scale * values['number'], signed)}{unit}{between} over {values['n']:,} texts"
+    )
+
+
 OF_SCORES: Mapping[tuple[str, str], Template] = {
+    ("bag_of_words", "better"): lambda values: Sentences(
+        words_phrase(values), "A linear model of words is better than this model.", WORDS_FIX
+    ),
+    ("bag_of_words", "not_better"): lambda values: Sentences(words_phrase(values)),
+    ("bag_of_words", "belong"): Sentences(LABELS_BY_WORDS),
+    ("bag_of_words", "at_chance"): Sentences(
+        LABELS_BY_WORDS,
+        "The labels may not belong to these texts: their words say nothing of them.",
+        "Look at a few rows: was the column sorted, or moved by a row? Where labels depend on the order of "
+        "words and not on which they are, all is well.",
+    ),
+    ("bag_of_words", "alike"): Sentences("fewer than half of {rows:,} texts are different"),
+    ("bag_of_words", "not_suspected"): Sentences("asked of single texts with one class each"),
+    ("bag_of_words", "no_labels"): Sentences("words alone are no baseline of this task"),
     ("learned", "better"): lambda values: Sentences(learned_phrase(values)),
     ("learned", "not_yet"): lambda values: Sentences(f"not better yet: {learned_phrase(values)}"),
     ("learned", "not_better"): lambda values: Sentences(

@@ -20,7 +20,7 @@ from attnlab.documents.nodes import (
     toned,
 )
 from attnlab.evaluation.comparison import Verdict
-from attnlab.runs.findings import collapse_sentence
+from attnlab.runs.findings import collapse_of, collapse_sentence
 from attnlab.runs.reason import reasons_phrase
 from attnlab.studies.outcome import OF_MAJORITY, ArmState
 from attnlab.studies.report.metric_display import metric
@@ -112,7 +112,7 @@ def _collapse(arms: Sequence[Arm]) -> Notice:
 
 def _failures(arm: Arm) -> tuple[tuple[str, str], ...]:
     """The checks that an arm failed, and how; what is told of a collapse is not told again."""
-    told = OF_MAJORITY if _collapses(arm) else ()
+    told = OF_MAJORITY if any(collapse_of(run.checks) for run in arm.runs) else ()
     return tuple((one.check, one.kind) for one in arm.findings("fail") if one.check not in told)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from attnlab.config.wording import sentence
+from attnlab.config.wording import in_words, sentence
 from attnlab.documents.nodes import (
     Below,
     Code,
@@ -40,18 +40,16 @@ def changes(study: StudyResults) -> list[Node]:
     common = {
         "Baseline": study.baseline,
         "Seeds": f"{len(study.seeds)} ({anything(study.seeds)})" if study.seeds else "",
+        "Text": in_words(_used(study, "data", "corpus")),
+        "Task": in_words(_used(study, "task")),
         "Budget of each run": study.budget,
-        "Changed from this description": ", ".join(
-            f"{k} = {anything(v)}" for k, v in facts.overrides.items()
-        ),
+        "Changed with --set": ", ".join(f"{k} = {anything(v)}" for k, v in facts.overrides.items()),
         "Matched": f"to the baseline's {facts.match}" if facts.match else "",
         "Each run took": ", ".join(_alike(study)),
     }
     columns = [name for name in COUNTS if len(_took(study, name)) > 1]
-    summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
-    card = [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.question) :]]
     return [
-        *(Sentence(emphasised(sentence(part)), "prose") for part in card),
+        *_described(study),
         Table(
             ["arm", "changes", *(TableColumn(COUNTS[name][0], right=True) for name in columns)],
             [(arm.shown, _changed(arm), *(_spent(arm, name) for name in columns)) for arm in study.arms],
@@ -59,6 +57,30 @@ def changes(study: StudyResults) -> list[Node]:
         ),
         Definitions([(name, value) for name, value in common.items() if value], "facts"),
     ]
+
+
+def _described(study: StudyResults) -> list[Node]:
+    """The set-up as the study's card describes it, where that is what ran."""
+    facts = study.facts
+    summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
+    card = [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.question) :]]
+    if not card or not (facts.overrides or facts.quick):
+        return [Sentence(emphasised(sentence(part)), "prose") for part in card]
+    how = " and ".join(filter(None, ["--set" if facts.overrides else "", "--quick" if facts.quick else ""]))
+    described = (Code(f"attnlab show {facts.name}"), " describes the study as it was written; ", Code(how))
+    return [Sentence((*described, " changed what ran here, which is told below."), "prose")]
+
+
+def _used(study: StudyResults, *where: str) -> list[str]:
+    """What the arms were trained on or for, by their configs: a file, or the name of a choice."""
+    named = dict[str, None]()
+    for arm in study.arms:
+        chosen: Any = study.outcome.configs.get(arm.name) or {}
+        for part in where:
+            chosen = chosen.get(part) or {}
+        name = chosen.get("path") or chosen.get("kind") if isinstance(chosen, Mapping) else chosen
+        named |= {anything(name): None} if name else {}
+    return [*named]
 
 
 def _changed(arm: Arm) -> Inline:
