@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from attnlab.model.model import Model
     from attnlab.runs.findings import Findings
     from attnlab.session.trained import Trained
-    from attnlab.studies.runner import RunnableStudy
+    from attnlab.studies.runner import EndedStudy, RunnableStudy
     from attnlab.tasks.task import Prediction
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "capture",
     "check",
     "choice",
+    "compare_adapters",
     "convert",
     "decoder",
     "encoder",
@@ -82,6 +83,29 @@ def attach(
     `train` names parameters of the model itself that are trained with it, such as "head".
     """
     return cast("Adapter", table("adapters").build(adapter)).attach(model, train=train, seed=seed)
+
+
+def compare_adapters(
+    start: str | Path,
+    adapters: Sequence[Choice | str],
+    *,
+    data: str | Path,
+    task: str = "",
+    seeds: int = 3,
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    progress: bool = True,
+    **reading: Any,
+) -> EndedStudy:
+    """A study of several methods of adapting a model to one table of rows, the first is the baseline:
+    `compare_adapters("minilm", ["full", "lora", "head"], data="reviews.csv")`. What it recommends is in
+    `.outcome.extra["recommendation"]`; the rest as in `adapt`."""
+    from attnlab.studies.methods import methods_study
+    from attnlab.studies.runner import RunnableStudy
+
+    asked = methods_study(start, adapters, data=data, task=task, reading=reading, set=set or {}, seeds=seeds)
+    return RunnableStudy.of(asked).run(out, resume=resume, progress=progress)
 
 
 def adapt(
@@ -167,10 +191,12 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     allow: Collection[str] = (),
+    watch: str | None = None,
     progress: bool = True,
 ) -> Trained:
     """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`.
 
+    `watch` is a prompt that is continued after 1, 10, 100, … steps (watch.html of the run);
     `progress=False` shows nothing while it trains.
     """
     from attnlab.config.files import identity, load
@@ -183,7 +209,7 @@ def train(
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     with Display(shown=progress) as display:
         session = displayed_session(display, settings, place, resume=resume)
-        ended = train_displayed(display, session, place, resume=resume, allow=allow)
+        ended = train_displayed(display, session, place, resume=resume, allow=allow, watch=watch)
         if ended.reason != "interrupted":
             keep_baselines(session, place)
     return open(place)

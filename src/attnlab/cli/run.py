@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -93,14 +93,18 @@ def run(
         ended = run_study(
             resolved, place, jobs=jobs, resume=resume, engine=engine, view=view, again=again, tell=tell
         )
-    emit(ended.results) if json else show(ended)
+    return finish_study(ended, json=json)
+
+
+def finish_study(ended: EndedStudy, *, json: bool, shown: Callable[[EndedStudy], None] | None = None) -> None:
+    """Show what came of a study; the exit code says whether it is what was asked for."""
+    emit(ended.results) if json else (shown or show)(ended)
     if ended.signal:
         raise typer.Exit(128 + ended.signal)
     for fault in ended.faults:
         fail(str(fault))
     if ended.faults:
         raise typer.Exit(1)
-    return None
 
 
 def tell(message: str) -> None:

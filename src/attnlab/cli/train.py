@@ -58,6 +58,13 @@ def train(
         list[str] | None,
         typer.Option(help="Train although this check fails; its numbers are marked invalid. Repeatable."),
     ] = None,
+    watch: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Continue this text after 1, 10, 100, … steps, and keep how it changes (watch.html).",
+        ),
+    ] = None,
     threads: Annotated[
         int,
         typer.Option(
@@ -73,7 +80,7 @@ def train(
 
         return show(settings, json=json)
     place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
-    return run(settings, place, resume=resume, allow=allow or (), threads=threads, json=json)
+    return run(settings, place, resume=resume, allow=allow or (), threads=threads, watch=watch, json=json)
 
 
 def settings_of(
@@ -114,13 +121,18 @@ def run(
     resume: bool,
     allow: Collection[str],
     threads: int,
+    watch: str | None = None,
     json: bool,
 ) -> None:
     """Train with a progress bar, and say how it ended."""
-    ended = train_with_progress(config, place, resume=resume, allow=allow, threads=threads)
+    ended = train_with_progress(config, place, resume=resume, allow=allow, threads=threads, watch=watch)
     from attnlab.session.baselines import keep_baselines
 
     baselines = [] if ended.reason == "interrupted" else keep_baselines(ended.session, place)
+    if watch is not None:
+        from attnlab.session.prompt_watch import PAGE
+
+        err.say(f"Watched prompt: {place / PAGE}")
     finish(ended, place, allow=allow, json=json, baselines=baselines)
 
 
@@ -156,6 +168,7 @@ def train_with_progress(
     resume: bool,
     allow: Collection[str],
     threads: int = 0,
+    watch: str | None = None,
 ) -> Run:
     """Train with a progress bar."""
     with saying_how_to_resume(place), Display(err) as display:
@@ -163,7 +176,7 @@ def train_with_progress(
         from attnlab.session.run_display import displayed_session, train_displayed
 
         session = displayed_session(display, config, place, resume=resume, threads=threads)
-        return train_displayed(display, session, place, resume=resume, allow=allow)
+        return train_displayed(display, session, place, resume=resume, allow=allow, watch=watch)
 
 
 @contextmanager

@@ -192,10 +192,12 @@ def adapt(
         nonlocal plans
         with display() as shown:
             session = displayed_session(shown, config, folder, resume=resume)
-            if not plans:
-                tell(str(adapting_plan(session, folder)))
+            plan = None if plans else adapting_plan(session, folder)
+            if plan is not None:
+                tell(str(plan))
             plans += 1
-            return train_displayed(shown, session, folder, resume=resume, allow=allow)
+            expected = None if plan is None else plan.seconds
+            return train_displayed(shown, session, folder, resume=resume, allow=allow, expected=expected)
 
     if len(rates):
         tried = try_rates(config, rates_of(rates, config), folder, train_one, resume=resume)

@@ -34,13 +34,30 @@ FORMULAS = 4
 
 
 @dataclass(frozen=True)
-class AdaptingPlan:
-    """What a run will do, as a person is told before it begins."""
+class DataPlan:
+    """The rows that a run will read, and what is doubtful about them."""
 
     rows: Mapping[str, int]
     labels: str
     quality: LabelQuality
     separators: Mapping[Path, str]
+
+    def lines(self) -> list[str]:
+        rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
+        lines = [
+            *separator_sentences(self.separators),
+            f"Rows: {rows}. {visible(self.labels)}.",
+            decimal_sentence(self.quality),
+            *(f"Warning: {visible(sentence)}" for sentence in quality_sentences(self.quality)),
+        ]
+        return list(filter(None, lines))
+
+
+@dataclass(frozen=True)
+class AdaptingPlan:
+    """What a run will do, as a person is told before it begins."""
+
+    data: DataPlan
     cut: str
     method: str
     tuned: int
@@ -56,7 +73,6 @@ class AdaptingPlan:
     folder: Path
 
     def __str__(self) -> str:
-        rows = ", ".join(f"{count:,} {split}" for split, count in self.rows.items())
         share = percent(self.tuned / self.parameters)
         stops = (
             ""
@@ -64,15 +80,13 @@ class AdaptingPlan:
             else f"; it stops {patience_phrase(self.patience, self.metric)}"
         )
         lines = [
-            *separator_sentences(self.separators),
-            f"Rows: {rows}. {visible(self.labels)}.",
-            decimal_sentence(self.quality),
-            *(f"Warning: {visible(sentence)}" for sentence in quality_sentences(self.quality)),
+            *self.data.lines(),
             f"{self.cut}." if self.cut else "",
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
             closed_form(self.formulas),
             f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}{stops}.",
-            f"Expected time: {duration(self.seconds)} at most, from one measured step.",
+            f"Expected time of training: {duration(self.seconds)} at most, from one measured step; checks "
+            "come before and after it, and the first of them show how long they take.",
             export_sentence(self.export),
             f"The run goes to {visible(str(self.folder))}",
         ]
@@ -104,10 +118,7 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
     limits = config.training.budget.limits
     assert model.adapter is not None  # a run with a start has one
     return AdaptingPlan(
-        rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
-        labels=labels_sentence(**vars(session.labels)),
-        quality=label_quality(dataset.splits.every(), dataset.splits.names),
-        separators=dataset.corpus.separators(),
+        data=data_plan(session),
         cut=f"{cuts} at data.length {config.data.length}" if cuts.cut else "",
         method=_method_told(config.adapter),
         tuned=model.adapter.tuned,
@@ -120,6 +131,17 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
         seconds=min(_seconds(session, loader, epochs), limits.get("seconds", math.inf)),
         export=export_plan(model, config.model, session.labels),
         folder=folder,
+    )
+
+
+def data_plan(session: Session) -> DataPlan:
+    """What the rows of a session are."""
+    dataset = session.dataset
+    return DataPlan(
+        rows={split: len(dataset.rows(split)) for split in dataset.splits.names},
+        labels=labels_sentence(**vars(session.labels)),
+        quality=label_quality(dataset.splits.every(), dataset.splits.names),
+        separators=dataset.corpus.separators(),
     )
 
 

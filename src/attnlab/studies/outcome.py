@@ -64,6 +64,7 @@ class NoteKind(StrEnum):
     SAME_AT_EVERY_SIZE = "same_at_every_size"
     OTHER_BY_SIZE = "other_by_size"
     OTHER_TASKS = "other_tasks"
+    RECOMMENDED = "recommended"
     TOLD = "told"
 
 

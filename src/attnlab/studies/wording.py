@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attnlab.checks.wording.of_rows import known_rows, not_compared
-from attnlab.config.wording import count_of, in_words, listing
+from attnlab.config.wording import count_of, in_words, listing, percent
 from attnlab.documents.nodes import Number
 from attnlab.documents.numbers import decimals, interval_text, value_text
 from attnlab.metrics.measures import is_share
@@ -290,6 +290,45 @@ def _heads_predicted(values: Values) -> str:
     return f"{values['arm']}: the cost of removing a head goes with the {names}.{share}"
 
 
+def recommendation_sentence(values: Values) -> str:
+    """The method to use, and why."""
+    method, baseline, metric = (values[name] for name in ("method", "baseline", "metric"))
+    ground, named = values["ground"], metric.replace("_", " ")
+    if ground == "none":
+        return "No method can be recommended: no run of any of them can be used."
+    if ground == "majority":
+        return "No method can be recommended: none is better than always giving the most frequent label."
+    if ground == "best":
+        return f"Recommended: {method}. All others are worse."
+    if ground == "highest":
+        return (
+            f"Recommended, for want of a shown difference: {method}, which has the best mean {named}. More "
+            "seeds (--seeds) or more dev rows may tell the methods apart."
+        )
+    cost = _cost_phrase(values)
+    if ground == "better":
+        form: Any = "points" if is_share(metric) else "signed"
+        number = Number(values["difference"], values["low"], values["high"], form=form)
+        interval = interval_text(values["low"], values["high"], decimals([number]), form)
+        difference = f"{value_text(number)} ({interval})"
+        return f"Recommended: {method}. Its {named} differs from that of {baseline} by {difference}{cost}."
+    margin = margin_phrase(values["margin"], points=is_share(metric))
+    return f"Recommended: {method}. No difference from {baseline} larger than {margin}{cost}."
+
+
+def _cost_phrase(values: Values) -> str:
+    share, times = values["share"], values["times"]
+    costs = [
+        *([] if share is None else [f"{percent(share)} of its tuned parameters"]),
+        *(
+            []
+            if times is None
+            else [f"{percent(times)} of its time" if times < 1 else f"{times:.1f} × its time"]
+        ),
+    ]
+    return f", with {' and '.join(costs)}" if costs else ""
+
+
 def _same_at_every_size(values: Values) -> str:
     if values["verdict"] == "inconclusive":
         return f"At none of the {values['sizes']} sizes does this study tell the two apart; more seeds might."
@@ -309,6 +348,7 @@ BUILTIN = {
     "heads_predicted": _heads_predicted,
     "same_at_every_size": _same_at_every_size,
     "other_by_size": _other_by_size,
+    "recommended": recommendation_sentence,
 }
 
 

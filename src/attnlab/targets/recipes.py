@@ -46,7 +46,7 @@ class Recipe:
 
 
 RECIPES = {
-    "full": Recipe(learning_rate=1e-4, epochs=3, by_width=True),
+    "full": Recipe(learning_rate=1e-4, epochs=4, by_width=True),
     "top": Recipe(learning_rate=1e-4, epochs=4, by_width=True),
     "head": Recipe(learning_rate=2e-3, epochs=20, least_steps=1000),
     "lora": Recipe(learning_rate=5e-4, epochs=5),

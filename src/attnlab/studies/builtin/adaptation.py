@@ -30,7 +30,8 @@ from typing import Any
 from attnlab.config.wording import percent
 from attnlab.studies.builtin.pretrained import BASE, START
 from attnlab.studies.extras import Extras, Summary
-from attnlab.studies.outcome import ArmOutcome, StudyOutcome
+from attnlab.studies.methods import recommendation
+from attnlab.studies.outcome import ArmOutcome, Note, NoteKind, StudyOutcome
 from attnlab.studies.shown import rounded, table
 from attnlab.studies.spec import Quick, Study
 from attnlab.studies.wording import verdict_phrase
@@ -87,7 +88,12 @@ class Methods(Extras):
             *("method", "seeds", metric, "low", "high", "tuned parameters", "of all"),
             *("seconds", "peak memory, MB", f"against {full}"),
         )
-        return Summary(tables=[table("Methods", columns, rows, NOTE)])
+        chosen = recommendation(outcome).as_json()
+        return Summary(
+            tables=[table("Methods", columns, rows, NOTE)],
+            notes=[Note(NoteKind.RECOMMENDED, chosen)],
+            extra={"recommendation": chosen},
+        )
 
 
 NOTE = (
