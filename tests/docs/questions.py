@@ -11,6 +11,7 @@ import contextlib
 import io
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from attnlab.cli import app
+from tests.unchecked import checked_by
 
 PAGE = Path(__file__).parents[2] / "docs" / "questions.md"
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -98,4 +100,5 @@ def rewritten() -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), checked_by():
+        PAGE.write_text(rewritten(), encoding="utf-8")
