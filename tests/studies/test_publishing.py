@@ -68,7 +68,7 @@ def test_a_published_study_is_repeated_to_the_last_digit(ended, elsewhere, unche
         hidden.rename(ended.folder.parent)
     ours, theirs = (numbers(one.results)["runs"] for one in (ended, again))
     assert ours == theirs
-    monkeypatch.chdir("study")
+    monkeypatch.chdir("study")  # in which its TOML is the same study
     assert resolve(load_study("study.toml")).configs == resolve(open_study(".")).configs, (
         "its TOML is the same"
     )
