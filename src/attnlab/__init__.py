@@ -155,7 +155,11 @@ def adapt(
         raise RunError(
             f"Stopped as requested; continue with resume=True. What was tried is in {ended.rates.folder}."
         )
-    for sentence in (ended.collapsed, str(ended.rates or ""), baselines_sentence(ended.baselines)):
+    for sentence in (
+        ended.collapsed or ended.shortfall,
+        str(ended.rates or ""),
+        baselines_sentence(ended.baselines),
+    ):
         if sentence:
             print(visible_lines(sentence))
     return Trained.at(ended.folder)

@@ -1,16 +1,21 @@
 """`attnlab check`, and what a failed check does to a training."""
 
+import importlib.machinery
 import json
+import sys
+import types
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
 from attnlab.cli import app
+from attnlab.cli.check import named_folder
 from attnlab.config.values import ConfigError
 from attnlab.model.cache import KeyValues
 from attnlab.runs.faults import UnsoundError
 from attnlab.runs.summary import read_summary
+from attnlab.session import stored
 from tests.training.small_run import config, settings, train
 
 ZERO = {"model": {"masking": "zero"}}
@@ -142,6 +147,19 @@ def test_code_and_bare_weights_are_told_how_they_can_be_checked(tmp_path, name, 
     (tmp_path / name).write_text("import torch\n")
     with pytest.raises(ConfigError, match=advice):
         CliRunner().invoke(app, ["check", str(tmp_path / name)], catch_exceptions=False)
+
+
+def test_a_model_is_checked_by_its_name(tmp_path, monkeypatch):
+    """As `adapt` takes it: minilm is the folder of a package."""
+    package = types.ModuleType("some_model")
+    package.get_model_path = lambda: str(tmp_path)
+    package.__spec__ = importlib.machinery.ModuleSpec("some_model", None)
+    monkeypatch.setitem(sys.modules, "some_model", package)
+    monkeypatch.setitem(stored.PACKAGED, "somemini", ("some_model", "some-model"))
+    assert named_folder("somemini") == tmp_path and str(named_folder("mini-gpt")) == "mini-gpt"
+    seen = []
+    monkeypatch.setattr("attnlab.session.checking.of_folder", lambda path, **_: seen.append(path) or [])
+    assert invoke("check", "somemini").exit_code == 0 and seen == [tmp_path]
 
 
 def test_predicted_numbers_are_judged_as_numbers_and_columns_can_be_named(tmp_path):

@@ -10,6 +10,7 @@ import torch
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
+from attnlab.documents.terminal import as_text
 from attnlab.explain.ablation import effects
 from attnlab.explain.attention_maps import RowOfText, attention_maps
 from attnlab.model.attention import ATTENTION
@@ -70,10 +71,16 @@ def test_an_encoder_decoder_has_both_sides_and_cross_attention():
     read = RowOfText({"ids": IDS, "source": IDS[:, :5]}, WORDS, [False] * 8, ["a", "b", "c", "d", "e"])
     found = attention_maps(model, read)
     names = [layer.name for layer in found.layers]
-    assert names[0] == "encoder layer 0" and "decoder layer 1, cross" in names
-    cross = found.layers[names.index("decoder layer 1, cross")]
+    assert names[0] == "encoder layer 0" and "cross-attention layer 1" in names
+    cross = found.layers[names.index("cross-attention layer 1")]
     assert cross.weights.shape == (4, 8, 5) and len(found.heads) == 24
     assert {head.distance is None for head in found.heads if "cross" in str(head.name)} == {True}
+    aligning = [head for head in found.ranked if head.name.crosses]
+    assert found.chosen is aligning[0], "alignment first"
+    assert attention_maps(model, read, layer=0, head=2).chosen.name.place == "encoder.layers.0.heads.2"
+    shown = as_text(*found.parts()).splitlines()
+    assert any(line.lstrip().startswith("cross-attention layer 1 ") for line in shown), "no name is cut"
+    assert shown[0].startswith("Alignment by cross-attention layer")
 
 
 def test_the_head_that_is_asked_for_is_shown_and_another_refused():

@@ -2,19 +2,24 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from scipy import stats
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.explain.attention_cost import AttentionCost, Grown, attention_cost, exponent
 from attnlab.explain.gradient_flow import flow_of, gradient_flow
+from attnlab.explain.head_vectors import head_vectors, mean_estimate
 from attnlab.explain.masked_tokens_position import masked_positions
 from attnlab.explain.reach_by_depth import reach_by_depth
 from attnlab.explain.score_decomposition import bias_against_concatenation, score_decomposition
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
 from attnlab.model.contracts.small_models import loosen
+from attnlab.model.model import hidden_states
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.score_parts import CROSS, score_parts
 from tests.session.commands import answer, command
@@ -188,3 +193,28 @@ def test_the_commands(tmp_path):
         "http-equiv", ""
     )
     assert command("explain", "cost", "--longest", 64).exit_code == 0
+
+
+@torch.no_grad()
+def test_heads_of_a_model_without_a_loss_are_judged_by_the_vectors_of_texts():
+    """Against the same model with the head's columns of the output map at 0."""
+    model = lab.encoder(vocabulary=20, width=16, heads=4, layers=2, output="features").eval()
+    loosen(model)
+    ids = torch.randint(20, (6, 7), generator=torch.Generator().manual_seed(0))
+
+    def embed():
+        return F.normalize(model(ids, objective=hidden_states).mean(1), dim=-1)
+
+    found, usual = head_vectors(model, embed, on="six texts"), embed()
+    assert len(found.heads) == 8 and found.texts == 6
+    place = model.trunk.main.attentions()[1].output.weight
+    kept = place.clone()
+    place[:, 8:12] = 0
+    turned = 1 - (usual.double() * embed().double()).sum(-1)
+    place.copy_(kept)
+    (one,) = (head for head in found.heads if head.name.place == "layers.1.heads.2")
+    assert one.turned.value == pytest.approx(float(turned.mean()), rel=1e-4)
+    low, high = stats.t.interval(0.95, 5, float(turned.mean()), float(turned.std()) / 6**0.5)
+    assert (one.turned.low, one.turned.high) == pytest.approx((low, high), rel=1e-3)
+    assert found.ranked[0].turned.value >= found.ranked[-1].turned.value and "of 1 − cosine" in found.headline
+    assert mean_estimate(np.array([0.5])).interval is None

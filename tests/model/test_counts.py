@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -119,6 +121,53 @@ def test_attention_terms_grow_as_they_say():
     assert long_target["cross-attention"] == long_source["cross-attention"] == 2 * small["cross-attention"]
     assert long_source["encoder self-attention"] == 4 * small["encoder self-attention"]
     assert long_target["encoder self-attention"] == small["encoder self-attention"]
+
+
+GROWTH = {
+    "dot": "O(L·N²·HK)",
+    "argmax": "O(L·N²·HK)",
+    "additive": "O(L·N²·HA)",
+    "linear": "O(L·N·HK²)",
+    "group(groups=8)": "O(L·N²/groups·HK)",
+    "group(groups=8, inner=linear)": "O(L·N·HK²)",
+    "window(size=16)": "O(L·N·size·HK)",
+    "window(size=16, inner=additive)": "O(L·N·size·HA)",
+}
+
+
+@pytest.mark.parametrize("attention", GROWTH)
+def test_what_a_rule_is_said_to_grow_as_is_how_its_operations_grow(attention):
+    """Linear and group attention were said to grow as O(N²d), beside numbers that did not. The formula is
+    evaluated at several sizes."""
+
+    def term(length, heads=4, head_width=16, groups=8, size=16):
+        chosen = re.sub(r"groups=\d+", f"groups={groups}", re.sub(r"size=\d+", f"size={size}", attention))
+        sizes = {"length": length, "heads": heads, "head_width": head_width, "width": 64, "attention": chosen}
+        model = build_model(
+            draft_settings(load(set={f"model.{n}": v for n, v in sizes.items()})), device="meta"
+        )
+        (found,) = (
+            t for t in count(model, length=length, source_length=1, batch=1).flops if "self" in t.name
+        )
+        letters = {"L": 4, "N": length, "H": heads, "K": head_width, "A": head_width}
+        letters |= {"groups": groups, "size": size}
+        written = found.formula.removeprefix("O").replace("²", "**2").replace("·", "*")
+        written = written.replace("HK", "H*K").replace("HA", "H*A")
+        return found.formula, found.count / eval(written, letters)
+
+    formula, ratio = term(1024)
+    assert formula == GROWTH[attention]
+    for changed in ({"length": 4096}, {"heads": 8}, {"groups": 16}, {"size": 32}):
+        lower = 0.2 if "inner=additive" in attention else 0.02  # maps of keys that several windows share
+        assert term(**{"length": 1024} | changed)[1] == pytest.approx(ratio, rel=lower), changed
+    assert term(1024, head_width=32)[1] == pytest.approx(ratio, rel=0.4)  # terms of lower order in K
+
+
+def test_layers_of_several_rules_are_each_said_to_grow():
+    settings = load(set=["model.layers=3", 'model.attention=["dot", "linear", "dot"]'])
+    model = build_model(draft_settings(settings), device="meta")
+    (found,) = (t for t in count(model, length=64, source_length=1, batch=1).flops if "self" in t.name)
+    assert found.formula == "O(2·N²·HK + 1·N·HK²)"
 
 
 @pytest.mark.parametrize(

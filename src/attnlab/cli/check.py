@@ -9,6 +9,7 @@ import typer
 
 from attnlab.checks.wording import counts_phrase, soundness_phrase
 from attnlab.cli.console import JsonOption, SetOption, emit, err, out
+from attnlab.config.files import ready_configs
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Sentence, Tone, muted, toned
 from attnlab.runs.display import Display
@@ -26,7 +27,7 @@ def check(
         typer.Argument(
             metavar="CONFIG|RUN|CHECKPOINT|FOLDER|PREDICTIONS",
             help="A config (file or name), a run's folder, one of its checkpoints, a folder in transformers' "
-            "layout, or a .csv, .tsv or .jsonl "
+            "layout, minilm, or a .csv, .tsv or .jsonl "
             "with the columns label and prediction, and text if it is there.",
         ),
     ],
@@ -61,7 +62,7 @@ def check(
 
 
 def check_target(target: str, set: list[str], *, label: str, prediction: str) -> list[Any]:
-    place = Path(target)
+    place = named_folder(target)
     if place.is_dir():
         if set:
             raise ConfigError("--set cannot be used with a finished run or a model; give a config.")
@@ -94,6 +95,16 @@ def check_target(target: str, set: list[str], *, label: str, prediction: str) ->
     with Display(err) as display:
         display.work("Building the model")
         return of_config(config, tell=display.work)
+
+
+def named_folder(target: str) -> Path:
+    """The folder of a model that has a name (minilm), where no file, config or preset is called so."""
+    place = Path(target)
+    if place.exists() or not target.isidentifier() or target in ready_configs():
+        return place
+    from attnlab.session.stored import PACKAGED, model_folder
+
+    return model_folder(target) if target in PACKAGED else place
 
 
 def show(target: str, findings: Findings, *, whole: bool) -> None:

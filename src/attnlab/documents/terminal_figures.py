@@ -112,8 +112,11 @@ def grid(node: n.Grid) -> Text:
 
 def cells(node: n.Grid, scale: n.GridScale) -> Text:
     """Two characters a number, one where there are many; those below zero are strokes."""
-    names = [visible(name)[: 20 if node.written else 14] for name in node.rows]
-    room, count = max(map(len, names), default=0), len(node.columns)
+    count = len(node.columns)
+    beside = 22 * bool(node.aside) + count * (2 if count <= 28 else 1) + 2
+    most = 20 if node.written else min(28, max(14, ROOM - beside))
+    names = [visible(name)[:most] for name in node.rows]
+    room = max(map(len, names), default=0)
     text = Text(no_wrap=True).append_text(inline(strong(node.title))).append("\n" if node.title else "")
     if count > MOST_COLUMNS:
         largest = "\n".join(f"{name:>{room}} → {', '.join(aside)}" for name, aside in zip(names, node.aside))  # noqa: B905
@@ -123,7 +126,7 @@ def cells(node: n.Grid, scale: n.GridScale) -> Text:
     if node.written:
         return text.append_text(_counts(node, names, scale))
     wide = 2 if count <= 28 else 1
-    beside_rows = bool(node.aside) and ROOM - 16 - count * wide >= 22
+    beside_rows = bool(node.aside) and ROOM - room - 2 - count * wide >= 22
     heads = [*(_upright(node.columns, wide) if node.upright else ()), _numbers(count, wide)]
     text.append("".join(" " * (room + 1) + head + "\n" for head in heads), MUTED)
     for place, (name, row) in enumerate(zip(names, node.values, strict=True)):

@@ -34,9 +34,14 @@ class HeadName:
 
     @property
     def layer(self) -> str:
-        """Its layer in words: "layer 3", "decoder layer 1, cross"."""
-        *side, _, number, part = self.heads.split(".")
-        return " ".join([*side, "layer", number]) + (", cross" if part.startswith("cross") else "")
+        """Its layer in words: "layer 3", "decoder layer 1", "cross-attention layer 1"."""
+        *side, _, number, _ = self.heads.split(".")
+        return " ".join([*(["cross-attention"] if self.crosses else side), "layer", number])
+
+    @property
+    def crosses(self) -> bool:
+        """Whether it looks from a target at its source."""
+        return self.heads.rpartition(".")[2].startswith("cross")
 
     def __str__(self) -> str:
         return f"{self.layer}, head {self.number}"

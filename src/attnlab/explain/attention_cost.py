@@ -1,4 +1,4 @@
-"""What attention costs: operations and time of self- and cross-attention against M, N and d."""
+"""What attention costs: operations and time of self- and cross-attention against M, N and D."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from attnlab.model.tokens import Tokens
 
 HEADS = 4
 KINDS = {
-    "encoder self-attention": ("M²d", {"M": 2, "d": 1}),
-    "cross-attention": ("MNd", {"M": 1, "N": 1, "d": 1}),
-    "decoder self-attention": ("N²d", {"N": 2, "d": 1}),
+    "encoder self-attention": ("M²D", {"M": 2, "D": 1}),
+    "cross-attention": ("MND", {"M": 1, "N": 1, "D": 1}),
+    "decoder self-attention": ("N²D", {"N": 2, "D": 1}),
 }
-"""Each with its cost in the lengths of source (M) and target (N) and the width (d), and the exponents."""
+"""Each with its cost in the lengths of source (M) and target (N) and the width (D), and the exponents."""
 NOISY = 0.3
 """A difference between exponents of two halves of the rounds from which on times say nothing."""
 
@@ -110,7 +110,7 @@ class AttentionCost(Explanation):
         curves = [
             Line(f"{g.attention}, {g.size}", [float(s) for s in g.sizes], list(g.seconds))
             for g in self.grown
-            if g.size != "d"
+            if g.size != "D"
         ]
         return [
             Figure.of("Time", Lines(curves, Axis("tokens", log=True), Axis("seconds", log=True))),
@@ -147,7 +147,7 @@ def attention_cost(
     grown = []
     for attention, (_, theory) in KINDS.items():
         for size, power in theory.items():
-            tried = widths if size == "d" else sizes
+            tried = widths if size == "D" else sizes
             calls = [_sized_call(attention, size, value, held, width) for value in tried]
             flops = [_flops(call) for call in calls]
             # sizes take turns, so that a burst of other work falls on all of them
@@ -157,11 +157,11 @@ def attention_cost(
 
 
 def _sized_call(attention: str, size: str, value: int, held: int, width: int) -> Callable[[], object]:
-    given = {"M": held, "N": held, "d": width} | {size: value}
+    given = {"M": held, "N": held, "D": width} | {size: value}
     queries = given["M"] if attention.startswith("encoder") else given["N"]
     keys = given["N"] if attention.startswith("decoder") else given["M"]
     mask: Mask = Causal() if attention.startswith("decoder") else Bidirectional()
-    return _call(Dot(given["d"] // HEADS), queries, keys, given["d"] // HEADS, mask)
+    return _call(Dot(given["D"] // HEADS), queries, keys, given["D"] // HEADS, mask)
 
 
 def _flops(call: Callable[[], object]) -> float:

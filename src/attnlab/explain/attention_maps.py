@@ -113,13 +113,15 @@ class AttentionMaps(Explanation):
 
     @property
     def chosen(self) -> HeadReading:
-        """The head that is shown large."""
+        """The head that is shown large: of an encoder-decoder one that aligns target and source, unless
+        another is asked for."""
         wanted = [
             head
             for head in self.ranked
             if self.shown in (-1, head.layer) and self.shown_head in (-1, head.name.number)
         ]
-        return wanted[0]
+        aligning = [head for head in wanted if head.name.crosses]
+        return (aligning if aligning and self.shown == self.shown_head == -1 else wanted)[0]
 
     @property
     def headline(self) -> str:
@@ -159,7 +161,8 @@ class AttentionMaps(Explanation):
             [weight if may else None for weight, may in zip(row, pairs, strict=True)]
             for row, pairs in zip(weights, allowed, strict=True)
         ]
-        properties = f"{head.kind}; entropy {head.entropy:.2f} nats" + (
+        named = "" if head.name.crosses else f"{head.kind}; "
+        properties = f"{named}entropy {head.entropy:.2f} nats" + (
             "" if head.distance is None else f", mean distance {head.distance:.1f} tokens"
         )
         return Grid(
@@ -167,7 +170,8 @@ class AttentionMaps(Explanation):
             [f"{number} {word}" for number, word in enumerate(layer.keys)],
             shown,
             aside=[strongest(row, layer.keys) for row in weights],
-            title=f"{head.name}: {properties}",
+            upright=head.name.crosses,
+            title=f"{'Alignment by ' if head.name.crosses else ''}{head.name}: {properties}",
             note=f"Rows attend to columns. Without this head: {short(head.effect)} (rank "
             f"{self.ranked.index(head) + 1} of {len(self.heads)}).",
         )

@@ -90,6 +90,7 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
         queries = length if name == last else source_length
         letter = "N" if name == "decoder" else "M"
         maps = between = crossing = 0
+        growth, across = Counter[str](), Counter[str]()
         for part in stack.parts():
             inner = part.inner
             if isinstance(inner, PositionWise):
@@ -103,12 +104,23 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
             maps += 2 * queries * p.heads * p.head_width * p.width
             keys = source_length if crosses else queries
             flops = inner.rule.flops(queries, keys, p.heads, p.head_width)
+            if crosses:
+                across[inner.rule.growth("M·N", "(M + N)")] += 1
+            else:
+                growth[inner.rule.growth(f"{letter}²", letter)] += 1
             between, crossing = between + (0 if crosses else flops), crossing + (flops if crosses else 0)
         terms.append(Term(f"{name} maps", f"L·2{letter}·(weights of a block)", maps))
-        terms.append(Term(f"{name} self-attention", f"O({letter}²d)", between))
+        terms.append(Term(f"{name} self-attention", order_of(growth), between))
         if crossing:
-            terms.append(Term("cross-attention", "O(MNd)", crossing))
+            terms.append(Term("cross-attention", order_of(across), crossing))
     return terms
+
+
+def order_of(growth: Counter[str]) -> str:
+    """What the operations of all layers grow as; each kind of layer by itself where they differ."""
+    if len(growth) == 1:
+        return f"O(L·{next(iter(growth))})"
+    return f"O({' + '.join(f'{count}·{formula}' for formula, count in growth.items())})"
 
 
 # ---------------------------------------------------------------- memory

@@ -21,7 +21,6 @@ LETTERS = {
     "A": "width of additive attention",
     "E": "feed-forward width",
     "C": "classes",
-    "d": "head width",
     "n": "virtual tokens",
     "r": "rank",
 }

@@ -168,6 +168,11 @@ class Adapted:
         """One sentence, where its best predictions came to the majority share."""
         return self.run.collapsed if self.run else self.rates.best.collapsed if self.rates else ""
 
+    @property
+    def shortfall(self) -> str:
+        """One sentence, where it is worse than a bag of words; not told of several learning rates."""
+        return self.run.shortfall if self.run else ""
+
 
 def adapt(
     config: schema.Config,

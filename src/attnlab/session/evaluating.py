@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,12 +42,15 @@ from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.evaluation.word_frequencies import frequencies_of, row_frequencies, split_frequencies
 from attnlab.explain.head_losses import HeadLosses, head_losses
+from attnlab.explain.head_vectors import HeadVectors, head_vectors
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measure_of
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding
 from attnlab.session.baselines import Wording, baselines_of, frequency_baselines, word_baselines, wording_of
+from attnlab.session.embedding import Embedder
 from attnlab.session.searching import compare_pairs
+from attnlab.session.stored import name_of
 from attnlab.session.trained_texts import text_of_run, texts_before
 from attnlab.targets.wording import DEFINITIONS as DEFINITIONS_BY_TARGET
 from attnlab.targets.wording import LABELLED
@@ -365,11 +369,9 @@ def _with_examples(
         threshold = Threshold().judge("evaluation", examples, fixed=task.threshold != "dev")
         report = replace(report, checks=(*(report.checks or ()), threshold))
     words = words_of(trained, texts)
-    if words is not None:
-        compared = WordBaseline().judge("evaluation", task, examples, words)
-        report = replace(report, checks=(*(report.checks or ()), compared))
     return replace(
         result,
+        learned=None if words is None else WordBaseline().judge("evaluation", task, examples, words),
         retrieval=compare_pairs(texts, examples) if task.target.compares_batch else None,
         target=report,
         baselines=tuple(baselines_of(trained, texts, wording or wording_of(trained.folder), words=words)),
@@ -459,24 +461,29 @@ def evaluate_heads(
     texts: int = 200,
     progress: Callable[[int, int], None] = lambda done, of: None,
     **reading: Any,
-) -> HeadLosses:
-    """The change of the loss without each head, on the first texts of a file or of the run's dev split."""
-    trained.refuse_headless()
+) -> HeadLosses | HeadVectors:
+    """The change of the loss without each head, on the first texts of a file or of the run's dev split; of a
+    model that has none, the change of the texts' vectors."""
     if on is None:
         if trained.imported:
             raise ConfigError(
-                f"{trained.folder} was imported, and the text that it was trained on is not known here; give "
-                "texts with --on FILE."
+                f"{name_of(trained.folder)} was imported, and the text that it was trained on is not known "
+                "here; give texts with --on FILE."
             )
         if "dev" not in trained.dataset.splits.names:
             raise ConfigError("This run's corpus has no dev split; give texts with --on FILE.")
         examples, name = trained.dataset.first("dev", texts), "the dev split"
     else:
-        own = {} if trained.task.predicts_words else {p: trained.columns(p) for p in trained.parts}
+        labelled = not trained.task.predicts_words and not trained.headless
+        own = {p: trained.columns(p) for p in trained.parts} if labelled else {}
         corpus = Files(path=str(on), **own | reading)
         read = (example for split in corpus.given for example in corpus.read(split))
         examples, name = tuple(islice(read, texts)), str(on)
     if not examples:
         raise ConfigError(f"{name} has no text to score.")
+    if trained.headless:
+        embedder, read_texts = Embedder.of(trained), [example.text for example in examples]
+        embed = partial(embedder, read_texts, cut="end")
+        return head_vectors(trained.model, embed, on=name, progress=progress)
     evaluator, _ = evaluator_of_texts(trained, examples)
     return head_losses(evaluator, on=name, progress=progress)

@@ -19,7 +19,7 @@ from attnlab.runs.events import Ended, Event, Started, Stepped
 from attnlab.runs.faults import reading
 from attnlab.session.session import Session
 
-NEW, KEPT = 12, 40
+NEW, KEPT = 12, 200
 """Tokens of a continuation, and next tokens whose probability is kept."""
 FILE, PAGE = "watch.json", "watch.html"
 

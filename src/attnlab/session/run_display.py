@@ -49,7 +49,7 @@ def train_displayed(
     expected: float | None = None,
 ) -> Run:
     """Train as `train` does, and show it; `watch` is a prompt that is continued after 1, 10, 100, … steps,
-    and `expected` are the seconds of its training, where they are known."""
+    `expected` the seconds of its training, where they are known."""
     shown = RunDisplay(display, session, resume=resume, expected=expected)
     watched = [] if watch is None else [PromptWatch(session, folder, watch, display.say)]
     return train(session, folder, resume=resume, listeners=[shown, *watched], allow=allow)

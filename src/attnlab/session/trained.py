@@ -23,6 +23,7 @@ from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.evaluation.evaluation_result import EvaluationResult
 from attnlab.explain.attention_maps import AttentionMaps
 from attnlab.explain.head_losses import HeadLosses
+from attnlab.explain.head_vectors import HeadVectors
 from attnlab.explain.model_reading import Reading
 from attnlab.generation.request import at_least, request_of, several
 from attnlab.interop.exchange import read_published
@@ -132,9 +133,14 @@ class Trained(Session):
         """The same, with what was chosen on dev: for texts that it was not chosen on."""
         return self.task.with_decision(self.decision)
 
+    @property
+    def headless(self) -> bool:
+        """Whether its head gives neither words nor labels, as that of a bare trunk."""
+        return self.config.model.output.kind not in self.task.heads
+
     def refuse_headless(self) -> None:
         """Say what can be done with a model whose head gives neither words nor labels, such as a trunk."""
-        if self.config.model.output.kind not in self.task.heads:
+        if self.headless:
             name = name_of(self.folder)
             raise ConfigError(
                 f"{name} has no head for words or labels. Get the vectors of texts in Python: "
@@ -239,7 +245,9 @@ class Trained(Session):
         """Where each head looks on a text or a pair, and what happens without it; a notebook draws it."""
         return self.reading.attention(text, pair, layer=layer, head=head)
 
-    def heads(self, on: str | Path | None = None, *, texts: int = 200, **reading: Any) -> HeadLosses:
+    def heads(
+        self, on: str | Path | None = None, *, texts: int = 200, **reading: Any
+    ) -> HeadLosses | HeadVectors:
         """The change of the loss without each head, on texts of a file or of the run's own dev split."""
         return evaluate_heads(self, on, texts=texts, **reading)
 

@@ -74,6 +74,9 @@ class Additive(Rule):
             Term("score vector", "H·A", self.heads * self.hidden),
         ]
 
+    def growth(self, pairs: str, tokens: str) -> str:
+        return f"{pairs}·HA"
+
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         maps = 2 * (queries + keys) * heads * head_width * self.hidden
         pair = 3 * self.hidden + 2 * head_width  # add, tanh as one, multiply-add; weighted values

@@ -127,6 +127,9 @@ class Group(Blockwise):
             ids = torch.where(tokens.real, ids, -1 - tokens.index // self.size)
         return ids
 
+    def growth(self, pairs: str, tokens: str) -> str:
+        return self.inner.growth(f"{pairs}/groups", tokens)
+
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         size = min(self.size, keys)
         return math.ceil(queries / size) * self.inner.flops(min(size, queries), size, heads, head_width)

@@ -131,6 +131,9 @@ class Linear(Rule):
         _, k, v = self._extended(q, k, v, keys)
         return k.transpose(-1, -2) @ v
 
+    def growth(self, pairs: str, tokens: str) -> str:
+        return f"{tokens}·HK²"
+
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         return 2 * (queries + keys) * heads * head_width * (head_width + 1)
 

@@ -90,6 +90,10 @@ class Rule(nn.Module):
         """Floating-point operations of one forward over this many tokens, mask aside."""
         return 2 * 2 * queries * keys * heads * head_width  # scores, and weighted values
 
+    def growth(self, pairs: str, tokens: str) -> str:
+        """What its operations grow as, in letters: by pairs of tokens (N², M·N), or by tokens alone (N)."""
+        return f"{pairs}·HK"
+
     def saved_elements(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         """Numbers kept for the backward, apart from q, k and v: scores and weights, as plainly computed."""
         return 2 * queries * keys * heads

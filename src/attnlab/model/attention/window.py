@@ -58,6 +58,9 @@ class Window(Blockwise):
         inside = (torch.where((x >= 0) & (x < T), x, -1).expand(rows, -1, -1) for x in (queries, keys))
         return tuple(inside)  # type: ignore[return-value]  # two of them
 
+    def growth(self, pairs: str, tokens: str) -> str:
+        return self.inner.growth(f"{tokens}·size", tokens)
+
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
         reach = min(3 * self.size, keys)
         return math.ceil(queries / self.size) * self.inner.flops(

@@ -43,9 +43,10 @@ class Sinusoidal(Position):
 
     Cost: no parameters; any length.
 
-    When it helps: the first transformer's choice. Near positions have a high inner product; the
-    cross terms of word and position are small at first, since random vectors in many dimensions
-    are nearly orthogonal.
+    When it helps: the first transformer's choice. Near positions have a high inner product
+    (`attnlab explain positions`). A word and a position have a small one for their lengths, since random
+    vectors in many dimensions are nearly orthogonal; but dense maps to queries and keys mix them, so that
+    in scores the cross terms are as large as the others from the start (`attnlab explain scores`).
 
     Paper: Vaswani et al. 2017, "Attention Is All You Need".
     """

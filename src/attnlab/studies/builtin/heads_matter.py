@@ -80,9 +80,10 @@ class Worth(Extras):
     }
 
     def measure(self, trained: Trained) -> OwnMeasures:
-        from attnlab.explain.head_losses import head_pictures, rank_correlations
+        from attnlab.explain.head_losses import HeadLosses, head_pictures, rank_correlations
 
         ablation, reading = trained.heads(texts=TEXTS), trained.reading
+        assert isinstance(ablation, HeadLosses)  # of models that a study has trained
         examples = trained.dataset.first("dev", PICTURES)
         rows = [reading.row(reading.cut(example.text)) for example in examples]
         pictures = head_pictures(trained.model, rows)
