@@ -155,7 +155,11 @@ def adapt(
         raise RunError(
             f"Stopped as requested; continue with resume=True. What was tried is in {ended.rates.folder}."
         )
-    for sentence in (ended.collapsed, str(ended.rates or ""), baselines_sentence(ended.baselines)):
+    for sentence in (
+        ended.collapsed or ended.shortfall,
+        str(ended.rates or ""),
+        baselines_sentence(ended.baselines),
+    ):
         if sentence:
             print(visible_lines(sentence))
     return Trained.at(ended.folder)
@@ -219,11 +223,13 @@ def study(
     set: Mapping[str, Any] | None = None,
     only: Iterable[str] = (),
 ) -> RunnableStudy:
-    """A built-in study, or a file's: `study("masking", seeds=3).run().report("masking.html")`."""
+    """A built-in study, or a file's: `study("masking", seeds=3).run().report("masking.html")`. One that was
+    published (.zip), or the folder of one that was run, is repeated."""
+    from attnlab.studies.publishing import open_study
     from attnlab.studies.runner import RunnableStudy
-    from attnlab.studies.study_files import adjusted, load_study
+    from attnlab.studies.study_files import adjusted
 
-    return RunnableStudy.of(adjusted(load_study(name), quick=quick, seeds=seeds, set=set or {}, only=only))
+    return RunnableStudy.of(adjusted(open_study(name), quick=quick, seeds=seeds, set=set or {}, only=only))
 
 
 def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:

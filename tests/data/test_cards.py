@@ -1,4 +1,4 @@
-"""Every variant says what it is, in its card and in the README, and can be written in a file."""
+"""Every variant says what it is, in its card and in the tour, and can be written in a file."""
 
 import inspect
 import json
@@ -12,7 +12,7 @@ from attnlab.config.values import ConfigError
 
 TABLES = {"corpora": "corpus", "tokenizers": "tokenizer", "encodings": "encoding", "batching": "batching"}
 VARIANTS = [(of, name) for of in TABLES for name in table(of)]
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+TOUR = (Path(__file__).parents[2] / "docs" / "tour.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(("of", "name"), VARIANTS)
@@ -28,9 +28,9 @@ def test_every_variant_has_a_card_and_options_that_files_can_hold(of: str, name:
 @pytest.mark.parametrize(("of", "name"), VARIANTS)
 def test_the_readme_names_it(of: str, name: str) -> None:
     line = next(
-        line for line in README.splitlines() if f"`data.{TABLES[of]}`" in line and line.startswith("|")
+        line for line in TOUR.splitlines() if f"`data.{TABLES[of]}`" in line and line.startswith("|")
     )
-    assert name in line or name in ("file",), f"{name} is not in the README's line of data.{TABLES[of]}"
+    assert name in line or name in ("file",), f"{name} is not in the tour's line of data.{TABLES[of]}"
 
 
 def test_a_corpus_written_as_a_path_takes_options_below_it() -> None:

@@ -1,4 +1,4 @@
-"""What the README says is so: its tree, its code, its commands, its choices."""
+"""What the README and the tour say is so: tree, code, commands, choices."""
 
 import re
 import shlex
@@ -19,16 +19,17 @@ from tests.studies.here import here
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
+TOUR = (ROOT / "docs" / "tour.md").read_text()
 
 
-def blocks(language):
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def blocks(language, page=TOUR):
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     return [text for name, text in fenced if name == language]
 
 
 def tree():
     """(path, line) of each entry of the file tree."""
-    listed = next(b for b in blocks("") if b.startswith("src/attnlab/"))
+    listed = next(b for b in blocks("", README) if b.startswith("src/attnlab/"))
     above = []
     for line in listed.splitlines():
         depth = (len(line) - len(line.lstrip())) // 2
@@ -58,9 +59,9 @@ def test_the_code_runs(tmp_path):
             ATTENTION.unregister("distance")
 
 
-def steps():
+def steps(page=TOUR):
     """What a reader pastes, in order: (line, expected exit code), and files as ("name", text)."""
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     for language, text in fenced:
         if language == "toml":
             yield text.split()[1].rstrip(","), text
@@ -99,8 +100,21 @@ def test_the_study_in_toml_can_be_run(tmp_path):
     assert list(resolved.configs) == ["dot", "linear"] and resolved.study.match == "parameters"
 
 
-def test_the_readme_can_be_pasted_from_top_to_bottom(tmp_path, monkeypatch):
-    """In one empty folder, in order, as a person would; nothing is there that the README does not make."""
+def test_the_readme_has_the_tours_commands_in_their_order():
+    """So that both can be pasted; the README is short enough to be read."""
+    tour = [step for step in steps() if isinstance(step[1], int)]
+    own = [step for step in steps(README) if step[0] != "attnlab --version"]
+    assert len(own) > 8 and all(step in tour for step in own), [step for step in own if step not in tour]
+    runs = [word for command, _ in own for word in command.split() if word.startswith("runs/")]
+    made = [word for command, _ in own for word in command.split("--out ")[1:]]
+    assert {*runs} == {*(word.split()[0] for word in made)}
+    assert len(README.split("## Where things are")[0].splitlines()) < 100
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / link).exists(), link
+
+
+def test_the_tour_can_be_pasted_from_top_to_bottom(tmp_path, monkeypatch):
+    """In one empty folder, in order, as a person would; nothing is there that the tour does not make."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for command, expected in steps():
@@ -110,7 +124,7 @@ def test_the_readme_can_be_pasted_from_top_to_bottom(tmp_path, monkeypatch):
             with here():
                 result = CliRunner().invoke(app, shlex.split(shortened(command))[1:])
             if "heads=5" in command:
-                shown = " ".join(README.split(command)[1].split("```")[0].split())
+                shown = " ".join(TOUR.split(command)[1].split("```")[0].split())
                 assert shown == f"Error: {result.exception}"
             else:
                 assert result.exit_code == expected, (command, result.output, result.exception)
@@ -134,16 +148,16 @@ def test_the_readme_can_be_pasted_from_top_to_bottom(tmp_path, monkeypatch):
     ],
 )
 def test_the_table_names_every_choice(field, of):
-    line = next(line for line in README.splitlines() if line.startswith(f"| `model.{field}`"))
+    line = next(line for line in TOUR.splitlines() if line.startswith(f"| `model.{field}`"))
     for name in table(of):
-        assert name in line or name in ("all", "any"), f"{name} is not in the README's line of model.{field}"
+        assert name in line or name in ("all", "any"), f"{name} is not in the tour's line of model.{field}"
 
 
 def test_every_adapter_is_named():
-    line = next(line for line in README.splitlines() if line.startswith("| `start`, `adapter`"))
+    line = next(line for line in TOUR.splitlines() if line.startswith("| `start`, `adapter`"))
     assert all(name in line for name in table("adapters"))
 
 
 def test_every_preset_is_named():
-    line = next(line for line in README.splitlines() if "`model.preset`" in line)
+    line = next(line for line in TOUR.splitlines() if "`model.preset`" in line)
     assert all(name in line for name in PRESETS)

@@ -130,7 +130,7 @@ def test_it_says_what_it_will_do_and_the_run_is_that_of_train(home, tmp_path, un
     lora = 2 * 2 * 2 * (16 + 16)  # layers, maps of each, rank, in + out
     head = 2 * 16 + 2
     assert f"lora(rank=2); it tunes {lora + head:,} of " in said
-    assert re.search(r"Expected time: [\d.]+ (s|min) at most", said) and str(out) in said
+    assert re.search(r"Expected time of training: [\d.]+ (s|min) at most", said) and str(out) in said
 
     wanted = asked(home, adapter="lora(rank=2)", set=[RATE, "training.budget.epochs=3"])
     alone = train(wanted, tmp_path / "alone")
@@ -262,3 +262,15 @@ def test_the_first_batch_is_shown_and_nothing_is_trained(home, tmp_path):
     assert all((row["label"] == "cat") == ("cat" in "".join(row["input"])) for row in rows)
     shown = command("adapt", home / "bert", *columns, "--show-batch").output
     assert "label     cat" in shown and "predicts" not in shown and not (tmp_path / "run").exists()
+
+
+def test_the_expected_time_counts_the_checks(home, tmp_path):
+    """What is left after the first checks is the training and as long again for those that come after it."""
+    ended = adapt(
+        home, "--adapter", "head", "--set", "training.budget.epochs=1", "--out", str(tmp_path / "run")
+    )
+    said = " ".join(ended.output.split())
+    first = re.search(r"Checks \(([\d.]+) s\).*?Expected time from here: ([\d.]+) s \(([\d.]+) s of", said)
+    checks, left, training = map(float, first.groups())
+    assert left == pytest.approx(training + checks, abs=0.2) and checks > 0
+    assert said.count("Expected time from here") == 1

@@ -42,6 +42,7 @@ from tests.training.small_run import settings
     ("name", "change", "sentence"),
     [
         ("batching", "data.batching=packed", "every arm of batching sets it itself"),
+        ("transfer", "training.budget.steps=4", "every arm of transfer sets it itself"),
         ("long-context", "model.attention=dot", "every arm of long-context sets it itself"),
         ("tasks", "task=causal", "every arm of tasks sets it itself"),
         ("sizes", "model.width=64", "every arm of sizes sets it itself"),

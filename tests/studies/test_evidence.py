@@ -323,6 +323,12 @@ def test_what_follows_from_another_text_is_not_said_again():
     assert [group["runs"] for group in reason.values["versions"]] == [["a seed 0", "a seed 1"], ["a seed 2"]]
     rows = [as_run(s, arm="a", fingerprints={"text": "x", "data": {"dev": str(s)}}) for s in (0, 1)]
     assert mixed_runs("a", rows, [], changed=(), codes={})[0].values["what"] == "rows"
+    apart = [
+        replace(one, fingerprints={**one.fingerprints, "data": {"train": f"seed {n}", "dev": dev}})
+        for n, (one, dev) in enumerate(zip(rows, "dd", strict=False))
+    ]
+    assert mixed_runs("a", apart, [], changed=(), codes={}) and len(apart) == 2
+    assert mixed_runs("a", apart, [], changed=(), codes={}, drawn=True) == []  # data.train_rows, by seed
     baseline = [as_run(0, arm="b", fingerprints={"text": "z", "tokenizer": "z"})]
     assert mixed_runs("a", runs[:1], baseline, changed=["data.tokenizer"], codes={}) == []
     assert mixed_runs("a", runs[:1], baseline, changed=["model.layers"], codes={})

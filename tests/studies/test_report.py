@@ -115,14 +115,14 @@ def test_every_number_shown_is_one_of_the_results(reports, kind):
 
 def rounds_to(value, text):
     """Whether a text is this value, to the digits that it shows."""
-    text = text.replace(",", "").replace("−", "-")
+    text = text.replace(",", "").replace("−", "-").replace("%", " %")
     if text.startswith("< "):
         return value < float(text[2:])
     if " min" in text:
         parts = re.findall(r"(\d+) (h|min|s)", text)
         seconds = sum(int(part) * {"h": 3600, "min": 60, "s": 1}[unit] for part, unit in parts)
         return abs(seconds - value) <= {"s": 0.5, "min": 30}[parts[-1][1]]
-    sizes = {"million": 1e6, "billion": 1e9, "MB": 1e6, "s": 1, "": 1}
+    sizes = {"million": 1e6, "billion": 1e9, "MB": 1e6, "s": 1, "": 1, "%": 0.01, "points": 0.01}
     digits, _, unit = text.partition(" ")
     places = len(digits.partition(".")[2].partition("e")[0])
     if "e" in digits:

@@ -27,6 +27,7 @@ COMMANDS = {
     "list": "attnlab.cli.listing:list_",
     "show": "attnlab.cli.listing:show",
     "run": "attnlab.cli.run:run",
+    "publish": "attnlab.cli.publish:publish",
     "runs": "attnlab.cli.runs:runs",
     "compare": "attnlab.cli.runs:compare",
     "train": "attnlab.cli.train:train",

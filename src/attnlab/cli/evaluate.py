@@ -95,7 +95,7 @@ def evaluate(
         emit(as_json(trained, result, "split" if on is None else "text"))
     else:
         if result.scores:
-            say_first(result.collapse)
+            say_first(result.collapse or result.shortfall)
             out.show(Sentence(f"The model of {trained.checkpoint}."))
         out.show(*(node for node in result.document().nodes if not isinstance(node, Figure)))
         if trained.unsound:

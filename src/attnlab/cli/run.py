@@ -44,7 +44,10 @@ if TYPE_CHECKING:
 
 def run(
     study: Annotated[
-        str | None, typer.Argument(help="A study (attnlab list studies), or a TOML or Python file.")
+        str | None,
+        typer.Argument(
+            help="A study (attnlab list studies), a TOML or Python file, a published .zip, a study's folder."
+        ),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A smaller version: fewer tokens and seeds; the report says so.")
@@ -131,10 +134,12 @@ def study_of(
     only: list[str],
 ) -> Study:
     """The study that was named, or the one that a folder holds."""
-    from attnlab.studies.study_files import adjusted, load_study
+    from attnlab.studies.study_files import adjusted
 
     if source is not None:
-        return adjusted(load_study(source), quick=quick, seeds=seeds, set=set, only=only)
+        from attnlab.studies.publishing import open_study
+
+        return adjusted(open_study(source), quick=quick, seeds=seeds, set=set, only=only)
     if not (resume and folder):
         raise ConfigError(
             "Give a study: a name (attnlab list studies), a TOML or Python file, or --resume with its --out."

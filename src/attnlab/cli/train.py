@@ -148,9 +148,10 @@ def finish(
     if json:
         result: dict[str, Any] = {"folder": str(place), "reason": ended.reason, "state": asdict(ended.state)}
         result |= {"collapsed": ended.collapsed, "baselines": [asdict(baseline) for baseline in baselines]}
-        emit(result | {"sound": not ended.unsound, "unsound": list(ended.unsound)})
+        result |= {"sound": not ended.unsound, "unsound": list(ended.unsound)}
+        emit(result | {"shortfall": ended.shortfall})
     else:
-        say_first(ended.collapsed)
+        say_first(ended.collapsed or ended.shortfall)
         out.say(summary(ended, place))
         say_baselines(baselines)
         if ended.not_compared:

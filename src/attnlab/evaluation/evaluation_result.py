@@ -11,8 +11,11 @@ from attnlab.documents.notebook import SelfShowing
 from attnlab.evaluation.honesty import HonestLoss
 from attnlab.evaluation.result_nodes import headline_of, probes_table, score_nodes
 from attnlab.evaluation.retrieval import RankingResult
-from attnlab.runs.findings import Finding, collapse_sentence, failed_checks
+from attnlab.runs.findings import Finding, collapse_sentence, failed_checks, shortfall_sentence
 from attnlab.targets.report import Baseline, TargetReport, baselines_sentence
+
+OF_WORDS = {"unigram", "bigram", "most frequent token", "bag of words"}
+"""Baselines that words give, not labels."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class EvaluationResult(SelfShowing):
     retrieval: RankingResult | None = None
     target: TargetReport | None = None
     learned: Finding | None = None
-    """Of words: whether they are better than counts of the training text."""
+    """Whether a model is better than counts of words of its training text, or than a bag of them."""
     baselines: tuple[Baseline, ...] = ()
     honesty: HonestLoss | None = None
     pseudo: PseudoPerplexity | None = None
@@ -80,9 +83,14 @@ class EvaluationResult(SelfShowing):
 
     @property
     def collapse(self) -> str:
-        """That nothing was learned, by labels or by words; nothing where something was."""
-        checks = () if self.target is None else self.target.checks or ()
-        return collapse_sentence([*checks, *(() if self.learned is None else [self.learned])])
+        """That predictions came to what the most frequent label gives; nothing where they did not."""
+        checks = None if self.target is None else self.target.checks
+        return collapse_sentence(checks) if checks else ""
+
+    @property
+    def shortfall(self) -> str:
+        """That counts of words, or a bag of them, know as much; nothing where they do not."""
+        return "" if self.learned is None else shortfall_sentence([self.learned])
 
     def as_json(self) -> dict[str, Any]:
         return dict(self._entries())
@@ -93,6 +101,7 @@ class EvaluationResult(SelfShowing):
     def document(self) -> DocumentPage:
         probes = [probes_table(self.probes)] if self.probes else []
         lead = [Notice(self.collapse, "invalid")] if self.collapse else []
+        lead += [Notice(self.shortfall, "quick")] if self.shortfall and not lead else []
         return DocumentPage("scores", headline_of(self), [*score_nodes(self), *probes], lead=lead)
 
     def _entries(self) -> Iterator[tuple[str, Any]]:
@@ -110,9 +119,13 @@ class EvaluationResult(SelfShowing):
             yield "retrieval", self.retrieval.as_json()
         if self.target is not None:
             yield from self.target.as_json().items()
-        if self.baselines:
-            yield "baselines", [asdict(baseline) for baseline in self.baselines]
-            yield "baselines_told", baselines_sentence(self.baselines)
+        baselines = {
+            "baselines": [asdict(baseline) for baseline in self.baselines],
+            "baselines_told": baselines_sentence(self.baselines),
+        }
+        of_labels = bool({baseline.name for baseline in self.baselines} - OF_WORDS)
+        if of_labels:
+            yield from baselines.items()
         if self.honesty is not None:
             yield "honesty", self.honesty.as_json()
         if self.pseudo is not None:
@@ -121,7 +134,11 @@ class EvaluationResult(SelfShowing):
             yield "probes", [asdict(probe) for probe in self.probes]
         if self.target is not None and self.target.reliability is not None:
             yield "reliability", [asdict(share) for share in self.target.reliability]
-        if self.learned is not None:
-            yield "learned", self.learned.as_json()
         if self.confirmations:
             yield "confirmations", [finding.as_json() for finding in self.confirmations]
+        if self.baselines and not of_labels:  # files that were read before there were these keep their order
+            yield from baselines.items()
+        if self.learned is not None:
+            yield "learned", self.learned.as_json()
+        if self.shortfall:
+            yield "shortfall", self.shortfall

@@ -176,14 +176,11 @@ def unlearned_of(findings: Iterable[Finding]) -> Finding | None:
 
 
 def collapse_sentence(findings: Sequence[Finding]) -> str:
-    """That nothing was learned, or less than words alone say, with what to try; nothing where more was. Only
-    a model that says one class for every input has collapsed."""
-    unlearned, collapse = unlearned_of(findings), collapse_of(findings)
-    if unlearned is not None:
-        return wording.not_learned_sentence(unlearned.values, unlearned.found, unlearned.fix)
+    """That predictions came to what the most frequent label gives, with what to try; nothing where they did
+    not. Only a model that says one class for every input has collapsed."""
+    collapse = collapse_of(findings)
     if collapse is None:
-        words = [one for one in findings if one.check == "bag_of_words" and one.kind == "better"]
-        return wording.words_better_sentence(words[-1].found, words[-1].fix) if words else ""
+        return ""
     one_class = any(finding.check == "collapse" and finding.outcome == Outcome.FAIL for finding in findings)
     return wording.collapse_sentence(collapse.kind, collapse.found, collapse.fix, one_class=one_class)
 
@@ -193,6 +190,16 @@ def not_compared_sentence(findings: Iterable[Finding]) -> str:
     could."""
     own = [finding for finding in findings if finding.check == "scored_rows" and finding.when == "after"]
     return wording.not_compared_sentence(own[-1].values) if own else ""
+
+
+def shortfall_sentence(findings: Sequence[Finding]) -> str:
+    """That a language model knows no more than counts of words do, or a classifier less than a bag of words,
+    with what to try; nothing where it knows more."""
+    unlearned = unlearned_of(findings)
+    if unlearned is not None:
+        return wording.not_learned_sentence(unlearned.values, unlearned.found, unlearned.fix)
+    words = [one for one in findings if one.check == "bag_of_words" and one.kind == "better"]
+    return wording.words_better_sentence(words[-1].found, words[-1].fix) if words else ""
 
 
 def mark(outcome: str) -> Inline:

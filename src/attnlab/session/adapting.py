@@ -168,6 +168,11 @@ class Adapted:
         """One sentence, where its best predictions came to the majority share."""
         return self.run.collapsed if self.run else self.rates.best.collapsed if self.rates else ""
 
+    @property
+    def shortfall(self) -> str:
+        """One sentence, where it is worse than a bag of words; not told of several learning rates."""
+        return self.run.shortfall if self.run else ""
+
 
 def adapt(
     config: schema.Config,
@@ -187,10 +192,12 @@ def adapt(
         nonlocal plans
         with display() as shown:
             session = displayed_session(shown, config, folder, resume=resume)
-            if not plans:
-                tell(str(adapting_plan(session, folder)))
+            plan = None if plans else adapting_plan(session, folder)
+            if plan is not None:
+                tell(str(plan))
             plans += 1
-            return train_displayed(shown, session, folder, resume=resume, allow=allow)
+            expected = None if plan is None else plan.seconds
+            return train_displayed(shown, session, folder, resume=resume, allow=allow, expected=expected)
 
     if len(rates):
         tried = try_rates(config, rates_of(rates, config), folder, train_one, resume=resume)

@@ -85,7 +85,8 @@ class AdaptingPlan:
             f"Method: {self.method}; it tunes {self.tuned:,} of {self.parameters:,} parameters ({share}).",
             closed_form(self.formulas),
             f"At most {amount(float(f'{self.epochs:.3g}'), 'epochs')}, {amount(self.steps, 'steps')}{stops}.",
-            f"Expected time: {duration(self.seconds)} at most, from one measured step.",
+            f"Expected time of training: {duration(self.seconds)} at most, from one measured step; checks "
+            "come before and after it, and the first of them show how long they take.",
             export_sentence(self.export),
             f"The run goes to {visible(str(self.folder))}",
         ]

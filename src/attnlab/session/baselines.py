@@ -83,11 +83,9 @@ def baselines_of(
     what a bag of words says of them."""
     task = session.task
     baselines = task.target.baselines(task, examples)
-    if words is not None:
-        baselines = [*baselines, _bag_of_words(task, words)]
-    if task.target.baselines(task, examples) and task.target.one_name:
-        baselines += _label_words(session, examples, wording)
-    return baselines
+    if baselines and task.target.one_name:
+        baselines = [*baselines, *_label_words(session, examples, wording)]
+    return baselines if words is None else [*baselines, _bag_of_words(task, words)]
 
 
 def _bag_of_words(task: Task, words: Examples) -> Baseline:

@@ -369,11 +369,9 @@ def _with_examples(
         threshold = Threshold().judge("evaluation", examples, fixed=task.threshold != "dev")
         report = replace(report, checks=(*(report.checks or ()), threshold))
     words = words_of(trained, texts)
-    if words is not None:
-        compared = WordBaseline().judge("evaluation", task, examples, words)
-        report = replace(report, checks=(*(report.checks or ()), compared))
     return replace(
         result,
+        learned=None if words is None else WordBaseline().judge("evaluation", task, examples, words),
         retrieval=compare_pairs(texts, examples) if task.target.compares_batch else None,
         target=report,
         baselines=tuple(baselines_of(trained, texts, wording or wording_of(trained.folder), words=words)),

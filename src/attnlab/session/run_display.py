@@ -10,6 +10,7 @@ import torch
 
 from attnlab.config.schema import Config
 from attnlab.documents.nodes import Inline, Tone, toned
+from attnlab.documents.numbers import duration
 from attnlab.evaluation.word_frequencies import split_frequencies
 from attnlab.runs.display import Display, redraws
 from attnlab.runs.events import Checked, Checking, Evaluated, Event, Started, Stepped, Warned
@@ -45,9 +46,11 @@ def train_displayed(
     resume: bool = False,
     allow: Collection[str] = (),
     watch: str | None = None,
+    expected: float | None = None,
 ) -> Run:
-    """Train as `train` does, and show it; `watch` is a prompt that is continued after 1, 10, 100, … steps."""
-    shown = RunDisplay(display, session, resume=resume)
+    """Train as `train` does, and show it; `watch` is a prompt that is continued after 1, 10, 100, … steps,
+    `expected` the seconds of its training, where they are known."""
+    shown = RunDisplay(display, session, resume=resume, expected=expected)
     watched = [] if watch is None else [PromptWatch(session, folder, watch, display.say)]
     return train(session, folder, resume=resume, listeners=[shown, *watched], allow=allow)
 
@@ -72,11 +75,18 @@ def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 
     return f"Threads: {threads} of {cores()} cores ({why})."
 
 
-class RunDisplay:
-    """A listener that shows a run's events. `metric` decides which checkpoint is kept."""
+def time_left_sentence(training: float, checks: float) -> str:
+    """How long a run takes from its first step on: checks after training take about as long as before."""
+    parts = f"{duration(training)} of training at most, and about {duration(checks)} of checks after it"
+    return f"Expected time from here: {duration(training + checks)} ({parts})."
 
-    def __init__(self, display: Display, session: Session, *, resume: bool):
-        self.display, self.session, self.resume = display, session, resume
+
+class RunDisplay:
+    """A listener that shows a run's events. `metric` decides which checkpoint is kept, and `expected` are the
+    seconds of its training, where they are known."""
+
+    def __init__(self, display: Display, session: Session, *, resume: bool, expected: float | None = None):
+        self.display, self.session, self.resume, self.expected = display, session, resume, expected
         self.metric = session.draft_task.metrics[0]
         self.device, self.counted = session.config.training.device, not session.draft_task.predicts_words
         self.peak = self.seconds = self.tokens = self.flops = 0.0
@@ -93,6 +103,8 @@ class RunDisplay:
             self.say_counted()
         elif isinstance(event, Checked):
             self.display.say(checks_line(event.outcomes, event.seconds))
+            if not event.step and self.expected is not None:
+                self.display.say(time_left_sentence(self.expected, event.seconds))
         elif isinstance(event, Warned):
             self.display.say(toned(Tone.WARNING, "Warning:"), f" {event.message}")
 

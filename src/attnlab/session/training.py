@@ -18,7 +18,7 @@ from attnlab.evaluation.features import Features, FeaturesOf, keeps_features, no
 from attnlab.generation.sample_file import SampleFile, sample_files
 from attnlab.model.model import Model
 from attnlab.runs.events import Listener
-from attnlab.runs.findings import collapse_sentence, failures, not_compared_sentence
+from attnlab.runs.findings import collapse_sentence, failures, not_compared_sentence, shortfall_sentence
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.runs.record import Fingerprints
@@ -53,6 +53,7 @@ class Run:
     failures: tuple[str, ...] = ()  # the same in words, with the step
     collapsed: str = ""  # one sentence, where its best predictions came to the majority share
     not_compared: str = ""  # which rows could not be compared with those that were trained on, and why
+    shortfall: str = ""  # one sentence, where counts of words, or a bag of them, know as much
 
     @property
     def model(self) -> Model:
@@ -136,7 +137,7 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     folder.note(parameters=parameters, flops=state.flops, tokens=state.tokens, seconds=state.seconds)
     sentences = failures(soundness.findings)
     folder.note(sound=not unsound, unsound=unsound, failures=sentences, trace=state.trace.record)
-    collapsed = collapse_sentence([finding for finding in soundness.findings if finding.when == "after"])
+    after = [finding for finding in soundness.findings if finding.when == "after"]
     return Run(
         folder.path,
         reason,
@@ -145,8 +146,9 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
         interrupt.signal,
         tuple(unsound),
         tuple(sentences),
-        collapsed,
+        collapse_sentence(after),
         not_compared_sentence(soundness.findings),
+        shortfall_sentence(after),
     )
 
 

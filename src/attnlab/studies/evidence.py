@@ -105,21 +105,29 @@ def mixed_runs(
     *,
     changed: Collection[str],
     codes: Codes,
+    drawn: bool = False,
 ) -> list[Reason]:
     """What runs do not have in common though neither their seed nor what the arm changes decides it: a study
-    that was continued after its data, its tokenizer or its code had changed."""
+    that was continued after its data, its tokenizer or its code had changed. Training rows that are `drawn`
+    (data.train_rows) are those of each seed."""
     everywhere = [*runs, *baseline]
     alike = runs if touches(changed, "data.", "task", "start") else everywhere
     versions = {
         "text": versions_of(alike, lambda run: run.fingerprints.get("text")),
         "tokenizer": versions_of(alike, lambda run: run.fingerprints.get("tokenizer")),
-        "rows": versions_of(runs, lambda run: run.fingerprints.get("data")),
+        "rows": versions_of(runs, partial(_rows, drawn)),
     }
     mixed = [what for what, groups in versions.items() if len(groups) > 1][:1]  # the others follow from it
     for name in dict.fromkeys(name for run in everywhere for name in codes.get(run.folder, ())):
         versions[name] = versions_of(everywhere, partial(_code, codes, name))
         mixed += [name] if len(versions[name]) > 1 else []
     return [Reason(ReasonKind.MIXED_RUNS, {"arm": arm, "what": w, "versions": versions[w]}) for w in mixed]
+
+
+def _rows(drawn: bool, run: RunResult) -> Mapping[str, str] | None:
+    """What a run was trained and judged on that its seed did not draw."""
+    data: Mapping[str, str] | None = run.fingerprints.get("data")
+    return data if data is None or not drawn else {k: v for k, v in data.items() if k != "train"}
 
 
 def _code(codes: Codes, name: str, run: RunResult) -> str | None:

@@ -212,8 +212,9 @@ def doubtful_arms(
             [r for r in runs if r.arm == a and r.trained] for a in (arm, study.baseline_of(arm))
         )
         baseline = [] if arm in study.baselines else baseline
-        mixed[arm] = mixed_runs(arm, done, baseline, changed=changed_settings(study, arm), codes=codes)
-        config = study.config(arm)
+        config, changed = study.config(arm), changed_settings(study, arm)
+        drawn = config.data.train_rows != "unlimited"
+        mixed[arm] = mixed_runs(arm, done, baseline, changed=changed, codes=codes, drawn=drawn)
         reasons, own_notes = idle_seeds(arm, done, batching=config.data.batching.kind)
         notes += unasked_draws(arm, done, config)
         idle[arm] = reasons or [*copies(arm, [seed_result(run, folder, study.metric) for run in done])]

@@ -30,6 +30,7 @@ MOST_SEEDS = 100_000
 """Of a study: each is a run of every arm, and all are listed before the first."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 RATE = "training.optimizer.learning_rate"
+BUDGET = "training.budget"
 OF_STUDY = "study:"
 """Before the name of one of the study's own starts: start = "study:encoder"."""
 QUICK_SEEDS, QUICK_SHARE = 3, 0.1
@@ -127,7 +128,8 @@ class Study:
         of the arms; what arms differ in is not the base's to say."""
         settings = {key: v for key, v in changes.items() if not key.startswith(("starts.", "arms."))}
         for key in settings:
-            if all(key in arm or any(k.startswith(f"{key}.") for k in arm) for arm in self.arms.values()):
+            own = BUDGET if key.startswith(f"{BUDGET}.") else key  # one limit takes the place of another
+            if all(own in arm or any(k.startswith(f"{own}.") for k in arm) for arm in self.arms.values()):
                 raise ConfigError(
                     f"--set {key} changes nothing: every arm of {self.name} sets it itself. For some of the "
                     f"arms: --set arms.{next(iter(self.arms))}.{key}=…, for all: arms.*.{key}=…"

@@ -47,6 +47,10 @@ POINTS = 12
 FIXED, CROSS_FITTED = "fixed", "cross-fitted"
 
 
+TIED = 1e-4
+"""Of a span's score, what rounding may decide."""
+
+
 class SpanTarget(ClassNames, Target):
     """The first and the last token of an answer. The classes of its labels are questions with an answer and
     without one: a row of a long passage holds neither. `fixed` says that a person set the threshold of
@@ -92,17 +96,19 @@ class SpanTarget(ClassNames, Target):
         )
 
     def plain_prediction(self, scores: Tensor, row: Row, labels: Labels) -> dict[str, Any]:
-        """The best span by every start and end of the passage, of equal ones the shortest and first, and its
-        margin over the first token, which is no answer."""
+        """The best span by every start and end of the passage, and its margin over the first token, which is
+        no answer; where it stands only if no other span is as good to rounding."""
         real, (start, end) = row["real"], scores.T.tolist()
         first, last = (row[name][real].tolist() for name in ("char_start", "char_end"))
         readable = [n for n, (a, b) in enumerate(zip(first, last, strict=True)) if 0 <= a < b]
         spans = [(a, b) for a in readable for b in readable if a <= b < a + row["longest"]]
         if not spans:
             return {}
-        best = max(spans, key=lambda span: (start[span[0]] + end[span[1]], span[0] - span[1], -span[0]))
-        margin = start[best[0]] + end[best[1]] - start[0] - end[0]
-        return {"margin": margin, "char_start": first[best[0]], "char_end": last[best[1]]}
+        ranked = sorted(((start[a] + end[b], a, b) for a, b in spans), reverse=True)
+        best, a, b = ranked[0]
+        margin = {"margin": best - start[0] - end[0]}
+        tied = len(ranked) > 1 and best - ranked[1][0] <= TIED * (1 + abs(best))
+        return margin if tied else margin | {"char_start": first[a], "char_end": last[b]}
 
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return sum(entropy(given, column.tolist()) for column in targets.T)

@@ -6,7 +6,7 @@ to −inf before the softmax; the other sets their weights to zero after it.
 
 Hypothesis: the zero arm reaches a far lower dev loss, and it is not real: the softmax's denominator
 still depends on the words to come. Scored token by token, with later tokens removed, it is the worse
-model, and what it writes is garbage.
+model, and when it writes, where no words are to come, it ends at once or goes astray.
 
 How to read it: the zero arm ends *invalid*, whatever its loss. Look at parallel and token-by-token loss
 side by side (equal for a sound model), at the probe sentences, and at the samples.

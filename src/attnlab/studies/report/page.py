@@ -20,7 +20,7 @@ from attnlab.documents.nodes import (
     toned,
 )
 from attnlab.evaluation.comparison import Verdict
-from attnlab.runs.findings import collapse_of, collapse_sentence
+from attnlab.runs.findings import collapse_of, collapse_sentence, shortfall_sentence
 from attnlab.runs.reason import reasons_phrase
 from attnlab.studies.outcome import OF_MAJORITY, ArmState
 from attnlab.studies.report.metric_display import metric
@@ -92,10 +92,11 @@ def _alike(things: Sequence[Thing], key: Callable[[Thing], Key]) -> list[tuple[K
 
 
 def _collapses(arm: Arm) -> dict[int, str]:
-    """Of the seeds whose predictions came to the majority's share: what is to be told of them."""
-    said = {
-        run.seed: collapse_sentence([one for one in run.checks if one.when == "after"]) for run in arm.runs
-    }
+    """Of the seeds that learned nothing, or less than words alone say: what is to be told of them."""
+    said = {}
+    for run in arm.runs:
+        after = [one for one in run.checks if one.when == "after"]
+        said[run.seed] = collapse_sentence(after) or shortfall_sentence(after)
     return {seed: text for seed, text in said.items() if text}
 
 

@@ -81,7 +81,18 @@ class Arm:
         """Findings of one outcome over all seeds, each check once: its latest, of the scored model."""
         rows = [finding for run in self.runs for finding in run.checks if finding.outcome == outcome]
         rows.sort(key=lambda finding: finding.step or 0)
-        return list({row.check: row for row in rows}.values())
+        return [self.over_seeds(row) for row in {row.check: row for row in rows}.values()]
+
+    def over_seeds(self, finding: Finding) -> Finding:
+        """A leak in nats as the mean of the seeds' trained models, as the tables have it: one leak has one
+        number. Other findings as they are."""
+        names = {"difference": "leak", "parallel": "parallel_loss", "token_by_token": "token_by_token_loss"}
+        if finding.check != "honesty" or not {*names.values()} <= {*self.scores}:
+            return finding
+        means = {value: self.scores[name].value for value, name in names.items()}
+        between = self.scores["leak"].interval
+        means |= dict(zip(("low", "high"), between, strict=True)) if between else {}
+        return replace(finding, values={**finding.values, **means})
 
 
 def limits_of(budget: Mapping[str, Any] | None) -> str:

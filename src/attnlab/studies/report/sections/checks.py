@@ -104,7 +104,7 @@ def _alike(arms: list[Arm], outcome: str) -> Iterator[Alike]:
     for arm, run, finding in ((a, r, f) for a in arms for r in a.runs for f in r.checks):
         if finding.outcome == outcome:
             own = [str(finding.values.get(name, "")) for name in ("meaning", "fix")]  # where it is told
-            group = groups.setdefault((finding.check, finding.kind, *own), Alike(finding))
+            group = groups.setdefault((finding.check, finding.kind, *own), Alike(arm.over_seeds(finding)))
             group.seeds.setdefault(arm.name, set()).add(run.seed)
             group.times += 1
             group.steps |= {finding.step} if finding.step else set()
@@ -115,6 +115,8 @@ def _merged(group: Alike) -> str:
     """How often it was found, over seeds and steps; the first finding stands for the others."""
     if group.times == 1 or group.finding.outcome not in TROUBLE:
         return ""
+    if group.finding.check == "honesty":
+        return "Means of the seeds, of their trained models."
     first, last = min(group.steps, default=0), max(group.steps, default=0)
     steps = "" if not last else f", step {last:,}" if first == last else f", steps {first:,} to {last:,}"
     return f"The first of {group.times} such findings{steps}."

@@ -22,6 +22,7 @@ from attnlab.documents.nodes import (
     Sentence,
     Table,
     TableColumn,
+    muted,
 )
 from attnlab.documents.numbers import anything, fixed, spread
 from attnlab.runs.result import RunResult
@@ -97,9 +98,11 @@ def _card(arm: Arm, run: RunResult) -> CardItem:
         f"{QUALITY.get(name, name.replace('_', ' '))}: "
         + (f"{value:.0%}" if name in SHARES else anything(value))
         for name, value in run.quality.items()
+        if run.quality.get("tokens") or name in ("n", "tokens")  # of nothing there are no shares
     )
     quality = [Sentence(caption, "fine")] if caption else []
-    return CardItem(arm.shown, [*quality, Items(run.samples, "samples", ordered=True)], sound=arm.sound)
+    written = [text if text.strip() else muted("nothing: the text ended at once") for text in run.samples]
+    return CardItem(arm.shown, [*quality, Items(written, "samples", ordered=True)], sound=arm.sound)
 
 
 def lengths(study: StudyResults) -> list[Node]:
