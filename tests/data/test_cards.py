@@ -27,9 +27,7 @@ def test_every_variant_has_a_card_and_options_that_files_can_hold(of: str, name:
 
 @pytest.mark.parametrize(("of", "name"), VARIANTS)
 def test_the_readme_names_it(of: str, name: str) -> None:
-    line = next(
-        line for line in TOUR.splitlines() if f"`data.{TABLES[of]}`" in line and line.startswith("|")
-    )
+    line = next(line for line in TOUR.splitlines() if f"`data.{TABLES[of]}`" in line and line.startswith("|"))
     assert name in line or name in ("file",), f"{name} is not in the tour's line of data.{TABLES[of]}"
 
 
