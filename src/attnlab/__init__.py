@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from attnlab.model.capture import Captured, Change
     from attnlab.model.model import Model
     from attnlab.runs.findings import Findings
+    from attnlab.session.folds import CrossValidation
     from attnlab.session.trained import Trained
     from attnlab.studies.runner import EndedStudy, RunnableStudy
     from attnlab.tasks.task import Prediction
@@ -40,6 +41,7 @@ __all__ = [
     "choice",
     "compare_adapters",
     "convert",
+    "cross_validate",
     "decoder",
     "encoder",
     "encoder_decoder",
@@ -163,6 +165,40 @@ def adapt(
         if sentence:
             print(visible_lines(sentence))
     return Trained.at(ended.folder)
+
+
+def cross_validate(
+    start: str | Path,
+    adapter: Choice | str = "full",
+    *,
+    data: str | Path,
+    folds: int = 5,
+    task: str = "",
+    set: Mapping[str, Any] | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    allow: Collection[str] = (),
+    progress: bool = True,
+    **reading: Any,
+) -> CrossValidation:
+    """Adapt a model once for each fold of labelled rows, as `attnlab adapt --folds` does: every row is scored
+    once, by a model that was trained on others. `result.score` is over all rows, with its interval."""
+    from attnlab.runs.display import Display
+    from attnlab.session.adapting import adapt as run
+    from attnlab.session.adapting import adapting_config, run_folder
+
+    config = adapting_config(start, data=data, adapter=adapter, task=task, reading=reading, set=set or {})
+    ended = run(
+        config,
+        run_folder(config, data) if out is None else Path(out),
+        display=lambda: Display(shown=progress),
+        tell=print,
+        folds=folds,
+        resume=resume,
+        allow=allow,
+    ).folds
+    assert ended is not None
+    return ended
 
 
 def label_words(

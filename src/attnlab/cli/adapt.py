@@ -43,6 +43,7 @@ from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.session.adapting import Adapted
+    from attnlab.session.folds import CrossValidation
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
 
@@ -87,6 +88,15 @@ def adapt(
             "own. The best on dev is kept.",
         ),
     ] = "",
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Cross-validation: train so many times, and score each fold of the rows by the model of the "
+            "others.",
+            min=2,
+            max=MOST,
+        ),
+    ] = None,
     template: TemplateOption = "",
     label_words: WordsOption = "",
     set: SetOption = None,
@@ -116,7 +126,13 @@ def adapt(
     reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad, "separator": separator}
     methods = methods_of(adapter)
     if len(methods) > 1:
-        alone = {"--rates": rates, "--template": template, "--label-words": label_words, "--allow": allow}
+        alone = {
+            "--rates": rates,
+            "--folds": folds,
+            "--template": template,
+            "--label-words": label_words,
+            "--allow": allow,
+        }
         refuse_for_several(alone | {"--show-batch": show_batch})
         asked = methods_study(start, methods, data=data, task=task, reading=reading, set=set or ())
         asked = asked if seeds is None else replace(asked, seeds=seeds)
@@ -129,6 +145,10 @@ def adapt(
 
         return show(config, json=json)
     place = folder or run_folder(config, data)
+    if folds and (rates or template or label_words):
+        raise ConfigError(
+            "--folds scores one way of training, without label words; leave out --rates and --template."
+        )
     if rates:
         named = ", ".join(f"{rate:g}" for rate in rates_of(rates, config))
         err.say(f"Learning rates: {named}; a run each.")
@@ -139,10 +159,13 @@ def adapt(
             display=lambda: Display(err),
             tell=lambda plan: err.print(plan, soft_wrap=True),
             rates=rates,
+            folds=folds or 0,
             wording=wording_from(template, label_words),
             resume=resume,
             allow=allow or (),
         )
+    if ended.folds is not None:
+        return finish_folds(ended.folds, allow=allow or (), json=json)
     if ended.run is not None:
         return finish(ended.run, place, allow=allow or (), json=json, baselines=ended.baselines)
     return finish_rates(ended, allow=allow or (), json=json)
@@ -207,6 +230,22 @@ def show_methods(ended: EndedStudy) -> None:
     if method := chosen.get("method"):
         place = run_folder(ended.folder, method, outcome.study.seeds[0])
         out.say(f"A run of {method}: {place}; all of them: {ended.folder / 'report.html'}")
+
+
+def finish_folds(ended: CrossValidation, *, allow: Collection[str], json: bool) -> None:
+    """Say what all rows together came to, and fold by fold."""
+    if ended.signal:
+        out.say(f"Stopped, as asked; continue with --resume. What was trained is in {ended.folder}.")
+        raise typer.Exit(128 + ended.signal)
+    if json:
+        emit(ended.as_json())
+    else:
+        say_first(ended.shortfall)
+        page = ended.document()
+        out.show(Sentence(strong(f"{page.headline}.")), *page.nodes)
+        if ended.unsound:
+            out.say(invalid_sentence(ended.unsound))
+    exit_unsound(ended.unsound, allow)
 
 
 def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:

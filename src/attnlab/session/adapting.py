@@ -19,6 +19,7 @@ from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.display import Display
 from attnlab.session.adapting_plan import adapting_plan
 from attnlab.session.baselines import PLAIN, Wording, keep_baselines
+from attnlab.session.folds import CrossValidation, cross_validate
 from attnlab.session.rates import RatesTried, rates_of, try_rates
 from attnlab.session.run_display import displayed_session, train_displayed
 from attnlab.session.start import start_at
@@ -155,13 +156,15 @@ class Adapted:
 
     folder: Path
     run: Run | None = None
+    folds: CrossValidation | None = None
     rates: RatesTried | None = None
     baselines: Sequence[Baseline] = ()
 
     @property
     def signal(self) -> int:
         """What stopped it, 0 for nothing."""
-        return self.run.signal if self.run else self.rates.signal if self.rates else 0
+        ended = self.run or self.rates or self.folds
+        return ended.signal if ended else 0
 
     @property
     def collapsed(self) -> str:
@@ -181,11 +184,13 @@ def adapt(
     display: Callable[[], Display],
     tell: Callable[[str], None],
     rates: str | Sequence[float] = (),
+    folds: int = 0,
     wording: Wording = PLAIN,
     resume: bool = False,
     allow: Collection[str] = (),
 ) -> Adapted:
-    """Train as the config says, or at each of several learning rates. `tell` gets what it will do, once."""
+    """Train as the config says, at each of several learning rates, or once for each of several folds of the
+    rows. `tell` gets what it will do, once."""
     plans = 0
 
     def train_one(config: schema.Config, folder: Path, resume: bool) -> Run:
@@ -199,6 +204,8 @@ def adapt(
             expected = None if plan is None else plan.seconds
             return train_displayed(shown, session, folder, resume=resume, allow=allow, expected=expected)
 
+    if folds != 0:
+        return Adapted(folder, folds=cross_validate(config, folds, folder, train_one, resume=resume))
     if len(rates):
         tried = try_rates(config, rates_of(rates, config), folder, train_one, resume=resume)
         kept = [] if tried.signal else keep_baselines(Trained.at(folder), folder, wording)

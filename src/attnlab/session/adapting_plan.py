@@ -29,6 +29,8 @@ from attnlab.targets.wording import labels_sentence
 from attnlab.training.budget import amount, patience_phrase
 from attnlab.training.loop import backward
 
+FEW_ROWS = 2000
+"""Rows below which a part of them, kept as dev, says little."""
 FORMULAS = 4
 """The most terms of a closed form that are shown one by one."""
 
@@ -71,6 +73,8 @@ class AdaptingPlan:
     seconds: float
     export: ExportPlan
     folder: Path
+    folds: bool = False
+    """Whether its rows could be cross-validated instead."""
 
     def __str__(self) -> str:
         share = percent(self.tuned / self.parameters)
@@ -88,9 +92,18 @@ class AdaptingPlan:
             f"Expected time of training: {duration(self.seconds)} at most, from one measured step; checks "
             "come before and after it, and the first of them show how long they take.",
             export_sentence(self.export),
+            few_rows_sentence(self.data.rows) if self.folds else "",
             f"The run goes to {visible(str(self.folder))}",
         ]
         return "\n".join(filter(None, lines))
+
+
+def few_rows_sentence(rows: Mapping[str, int]) -> str:
+    """That dev is small, and how every row can be scored instead."""
+    train, dev = rows.get("train", 0), rows.get("dev", 0)
+    if not dev or train + dev >= FEW_ROWS:
+        return ""
+    return f"Dev has {dev:,} rows, which say little: --folds 5 scores all {train + dev:,}, each by others."
 
 
 def export_sentence(export: ExportPlan) -> str:
@@ -131,7 +144,14 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
         seconds=min(_seconds(session, loader, epochs), limits.get("seconds", math.inf)),
         export=export_plan(model, config.model, session.labels),
         folder=folder,
+        folds=task_folds(session),
     )
+
+
+def task_folds(session: Session) -> bool:
+    """Whether dev is a part of the training rows, and labels are of whole texts."""
+    target = session.task.target
+    return target.told_by_words and not target.by_token and "dev" not in session.dataset.corpus.given
 
 
 def data_plan(session: Session) -> DataPlan:
