@@ -89,7 +89,8 @@ class ReachByDepth(Explanation):
                 rows,
                 title="Tokens that an output depends on",
                 note=f"{self.outputs} outputs on {self.length} different tokens: an input counts where the "
-                "gradient of an output with respect to its embedding is not 0, residual included. Argmax passes gradients along "
+                "gradient of an output with respect to its embedding is not 0, residual included. Argmax "
+                "passes gradients along "
                 "values alone; a change of an input that moves the argmax itself can reach further.",
             ),
         ]
