@@ -1,20 +1,25 @@
 """attnlab run, its plan, tuned rates, and a study's own measures."""
 
 import json
+import shutil
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import attnlab as lab
 from attnlab.cli import app
+from attnlab.config.schema import Budget, TrainingSettings
 from attnlab.config.values import ConfigError
 from attnlab.runs.findings import Finding
+from attnlab.studies import plan as planning
 from attnlab.studies.extras import Notes
 from attnlab.studies.plan import earlier_spread, plan
 from attnlab.studies.resolved import resolve, to_record
 from attnlab.studies.runner import run_study
 from attnlab.studies.study_files import GIVEN
-from attnlab.studies.timing import Pace
+from attnlab.studies.timing import STEPS, WARM, Pace, over_the_budget
 from tests.studies.here import here
 from tests.studies.small_study import study
 
@@ -44,6 +49,57 @@ def test_a_runs_time_is_start_steps_and_evaluations():
     pace = Pace(step=0.5, steps=100, evaluation=2.0, start=3.0)
     assert pace.total(50) == 3 + 50 + (2 + 4) * 2
     assert pace.total("never") == 3 + 50 + 4 * 2
+
+
+def test_a_resumed_study_is_planned_by_what_is_left_and_the_spread_that_it_showed(
+    tmp_path, monkeypatch, unchecked
+):
+    """Two more seeds of each arm, and one that was deleted; the spread is the study's own."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "elsewhere"
+    run_study(resolve(study(tmp_path)), place)
+    paced = {arm: Pace(step=1.0, steps=10.0, evaluation=0.0, start=0.0) for arm in ("dot", "linear")}
+    monkeypatch.setattr(planning, "paces_of", lambda *about: (paced, {}))
+    grown = resolve(study(tmp_path, seeds=4))
+    whole, left = plan(grown, jobs=1), plan(grown, jobs=1, resumed=place)
+    assert whole.left == {"dot": 4, "linear": 4} and left.left == {"dot": 2, "linear": 2}
+    assert (whole.seconds, left.seconds) == (80.0, 40.0)
+    assert not whole.told_by and left.told_by == str(place) and left.smallest != whole.smallest
+    shutil.rmtree(place / "runs" / "linear" / "seed-1")
+    assert plan(grown, jobs=1, resumed=place).left == {"dot": 2, "linear": 3}
+    longer = resolve(study(tmp_path, seeds=4, budget={"steps": 20}))
+    assert plan(longer, jobs=1, resumed=place).left == {"dot": 4, "linear": 4}
+    monkeypatch.setattr("attnlab.cli.run.study_of", lambda *about, **more: study(tmp_path, seeds=4))
+    shown = invoke("run", "small", "--plan", "--resume", "--out", place, "--jobs", 1).output
+    assert "What is left of the study, 5 of 8 runs: about 50 s." in " ".join(shown.split())
+
+
+def test_steps_that_begin_with_the_longest_texts_are_not_taken_for_all():
+    """Against a walk through the batches of the budget, one by one."""
+    tokens, places = np.array([90, 60, 50, 40, 30, 20, 10, 5]), np.array([96, 64, 52, 44, 32, 24, 12, 8])
+    pace = Pace(step=52.0, steps=99.0, evaluation=0.0, start=0.0)  # a second for each place, about
+    for budget, each in (
+        *(({"epochs": epochs}, each) for epochs in (1.0, 2.5) for each in (1, 2)),
+        *(({"tokens": limit}, 1) for limit in (100, 305, 700)),
+        *(({"steps": steps}, 1) for steps in (3, 8, 11)),
+        ({"tokens": 200, "steps": 99}, 1),
+    ):
+        training = replace(TrainingSettings(), budget=Budget(**budget), accumulate=each)
+        found = over_the_budget(pace, training, tokens, places)
+        steps, seen, work = 0, 0, 0
+        while not (
+            steps >= budget.get("steps", 1e9)
+            or seen >= budget.get("tokens", 1e9)
+            or steps * each / 8 >= budget.get("epochs", 1e9)
+        ):
+            batches = [(steps * each + n) % 8 for n in range(each)]
+            steps, seen = steps + 1, seen + sum(tokens[batches])
+            work += sum(places[batches])
+        sizes = np.add.reduceat(places, np.arange(0, 8, each))
+        a_place = 52.0 / np.resize(sizes, STEPS)[WARM:].mean()
+        assert found.steps * found.step == pytest.approx(work * a_place, rel=0.02), (budget, each)
+    timed = replace(TrainingSettings(), budget=Budget(seconds=60.0))
+    assert over_the_budget(pace, timed, tokens, places) is pace
 
 
 def test_an_earlier_study_tells_the_spread(tmp_path):

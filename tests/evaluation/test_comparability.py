@@ -7,7 +7,10 @@ import pytest
 
 from attnlab.checks import comparable
 from attnlab.cli.runs import compare
+from attnlab.config.files import section_of
 from attnlab.config.values import ConfigError
+from attnlab.data.dataset import Dataset
+from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.evaluation.comparability import Basis, comparability
 from attnlab.metrics.measures import measures
 from attnlab.runs.result import RunResult
@@ -165,3 +168,32 @@ def test_two_classifiers_with_their_own_tokenizers_are_compared_by_accuracy(tmp_
     shown = capsys.readouterr().out
     assert "bits_per_byte" not in shown and "Not a fair comparison" not in shown
     assert "75.0%" in shown and "64.5% to 83.2%, n = 80" in " ".join(shown.split()) and "loss" in shown
+
+
+def held_out(folder, tokenizer, **settings):
+    """What decides dev, of a folder with a dev file of its own."""
+    data = {"corpus": {"kind": "files", "path": str(folder)}, "tokenizer": tokenizer, "length": 16}
+    dataset = Dataset(section_of("data", data | settings))
+    return Basis(
+        tokenizer=dataset.tokenizer.fingerprint,
+        text=dataset.text_fingerprint,
+        dev=dataset.fingerprint("dev"),
+        given=dataset.given_fingerprints(),
+    )
+
+
+def test_a_share_that_is_held_out_of_train_does_not_make_a_dev_file_another(tmp_path):
+    (tmp_path / "train.txt").write_text("\n".join(f"a fox of {n} red rooms" for n in range(90)))
+    (tmp_path / "dev.txt").write_text("\n".join(f"the old dog sees {n}" for n in range(30)))
+    own = str(
+        TOKENIZERS.build("word").make(["a fox of red rooms the old dog sees"] * 3).save(tmp_path / "own")
+    )
+    one, other = (held_out(tmp_path, own, test_share=share) for share in (0.05, 0.2))
+    assert one.dev != other.dev, "as runs have always recorded it"
+    assert not comparability(one, other).judged and comparability(one, replace(other, given={})).judged
+    trained = [held_out(tmp_path, "word", test_share=share) for share in (0.05, 0.2)]
+    assert not comparability(*trained, metric="accuracy").judged, "other tokens of the same text"
+    longer = held_out(tmp_path, own, length=8)
+    assert comparability(one, longer).judged, "rows of another length"
+    (tmp_path / "dev.txt").write_text("\n".join(f"the old dog hears {n}" for n in range(30)))
+    assert comparability(one, held_out(tmp_path, own, test_share=0.05)).judged

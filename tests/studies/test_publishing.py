@@ -68,10 +68,8 @@ def test_a_published_study_is_repeated_to_the_last_digit(ended, elsewhere, unche
         hidden.rename(ended.folder.parent)
     ours, theirs = (numbers(one.results)["runs"] for one in (ended, again))
     assert ours == theirs
-    monkeypatch.chdir("study")
-    assert resolve(load_study("study.toml")).configs == resolve(open_study(".")).configs, (
-        "its TOML is the same"
-    )
+    monkeypatch.chdir("study")  # in which its TOML is the same study
+    assert resolve(load_study("study.toml")).identity == resolve(open_study(".")).identity
 
 
 def test_data_that_is_left_out_is_named_by_its_hash(ended, elsewhere):
@@ -195,13 +193,21 @@ def test_links_bombs_and_other_files_are_refused(tmp_path):
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")], "nothing is left over"
 
 
-def test_a_file_is_not_unpacked_beyond_its_listed_size(tmp_path):
-    """An entry may lie about its size: what counts is what comes out."""
-    archive = archive_of(
-        tmp_path / "lies.zip", ("data/x", b"xyz" * 1000), listed={"data/x": {"sha256": "", "bytes": 7}}
-    )
+def test_a_file_is_not_unpacked_beyond_its_listed_size(tmp_path, monkeypatch):
+    """An entry may lie about its size: what counts is what comes out, and no more of it is read."""
+    listed = {"data/x": {"sha256": "", "bytes": 7}}
+    file = archive_of(tmp_path / "lies.zip", ("data/x", b"xyz" * 1000), listed=listed)
+    taken, read = [], zipfile.ZipExtFile.read
+
+    def counted(stream, size=-1):
+        taken.append(read(stream, size))
+        return taken[-1]
+
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", counted)
+    monkeypatch.setattr("attnlab.studies.archive.CHUNK", 4)
     with pytest.raises(ConfigError, match="is not the file that was published"):
-        unpack(archive, tmp_path / "folder")
+        unpack(file, tmp_path / "folder")
+    assert sum(len(part) for part in taken if part.startswith((b"x", b"y", b"z"))) == 8, "two chunks"
 
 
 def test_what_is_there_already_stays(tmp_path):

@@ -83,7 +83,8 @@ def run(
 
     resolved = resolve(chosen)
     if plan:
-        return show_plan(resolved, jobs=jobs, engine=engine, json=json)
+        resumed = folder_of(resolved, folder, resume)
+        return show_plan(resolved, jobs=jobs, engine=engine, resumed=resumed, json=json)
     from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
@@ -243,13 +244,23 @@ def verdict_cell(arm: ArmOutcome, comparison: Comparison | None, baselines: Sequ
 
 
 # ---------------------------------------------------------------- before anything is trained
-def show_plan(resolved: Resolved, *, jobs: int, engine: str, json: bool) -> None:
-    """How long each arm and the whole study take here, and the minimum detectable effect."""
+def folder_of(resolved: Resolved, folder: Path | None, resume: bool) -> Path | None:
+    """The folder of the study that is resumed; None where there is none yet."""
+    from attnlab.runs.summary import STUDY_FILE
+    from attnlab.studies.runner import default_folder
+
+    place = folder or default_folder(resolved) if resume else None
+    return place if place is not None and (place / STUDY_FILE).is_file() else None
+
+
+def show_plan(resolved: Resolved, *, jobs: int, engine: str, resumed: Path | None, json: bool) -> None:
+    """How long each arm and the whole study take here, and the minimum detectable effect; of a study that is
+    resumed, what is left."""
     from attnlab.studies.live_view import live
     from attnlab.studies.plan import plan
 
     with live(err) as view:
-        made = plan(resolved, jobs=jobs, engine=engine, view=view)
+        made = plan(resolved, jobs=jobs, engine=engine, view=view, resumed=resumed)
     if json:
         return emit({name: known(value) for name, value in asdict(made).items()})
     out.show(*plan_nodes(made, resolved))
@@ -268,8 +279,10 @@ def plan_nodes(made: StudyPlan, resolved: Resolved) -> Iterator[Node]:
         rows.append((arm, duration(seconds, 0) if math.isfinite(seconds) else made.reasons.get(arm, "")))
     yield Table(("arm", "one run"), rows, title=f"{resolved.study.name}, {made.seeds} seeds")
     tuning = f" (and {made.tuning_runs} runs to choose learning rates)" if made.tuning_runs else ""
-    yield Sentence((f"The whole study{tuning}: about ", strong(duration(made.seconds, 0)), "."))
-    runs = len(resolved.configs) * made.seeds + made.tuning_runs
+    left, every = sum(made.left[arm] for arm in resolved.configs), len(resolved.configs) * made.seeds
+    whole = "The whole study" if left == every else f"What is left of the study, {left} of {every} runs"
+    yield Sentence((f"{whole}{tuning}: about ", strong(duration(made.seconds, 0)), "."))
+    runs = left + made.tuning_runs
     yield Sentence(jobs_sentence(runs, made.jobs, made.threads))
     yield detectable_sentence(made, resolved)
     yield Sentence("Nothing was trained: times are extrapolated from a few steps of each arm.", "fine")

@@ -41,13 +41,18 @@ class Plan:
 
     def waste(self, *columns: Index) -> float:
         """The share of places that padding takes over the whole epoch, for rows of these lengths."""
-        tokens = places = 0
+        tokens, places = (int(counts.sum()) for counts in self.sizes(*columns))
+        return 1 - tokens / places if places else 0.0
+
+    def sizes(self, *columns: Index) -> tuple[Index, Index]:
+        """How many tokens each batch has, and how many places with padding, for rows of these lengths."""
+        tokens, places = np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
         for lengths in columns if len(self.order) else ():
             used = np.add.reduceat(lengths[self.order], self.place_bounds[:-1])
             longest = np.maximum.reduceat(used, self.batch_bounds[:-1])
-            tokens += int(used.sum())
-            places += int((longest * np.diff(self.batch_bounds)).sum())
-        return 1 - tokens / places if places else 0.0
+            tokens += np.add.reduceat(used, self.batch_bounds[:-1])
+            places += longest * np.diff(self.batch_bounds)
+        return tokens, places
 
 
 class Batching(ABC):

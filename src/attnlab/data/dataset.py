@@ -211,6 +211,14 @@ class Dataset:
         rows = [{"train_rows": self.limits}] if self.limits else []
         return hashed(*parts, *tokens, *rows)
 
+    def given_fingerprints(self) -> dict[str, str]:
+        """The identity of the rows and of the text of each split that is held out in a file of its own: no
+        share of the other text decides it."""
+        text, encoded = self.corpus.fingerprint(), (self.tokenizer.fingerprint, self._encoding().settings())
+        splits = [split for split in self.corpus.given if split != "train"]
+        rows = {split: hashed(split, text, *encoded) for split in splits}
+        return rows | {f"{split} text": hashed(split, text) for split in splits}
+
     def kept(self, name: str, make: Callable[[], Any]) -> Any:
         """What all text must be read for, made once and kept in the cache."""
         if self.cache is None:

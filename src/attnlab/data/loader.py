@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from attnlab.data.batching import Batching, Plan
+from attnlab.data.batching import Batching, Index, Plan
 from attnlab.data.errors import DataError
 from attnlab.data.rows import Rows
 
@@ -64,6 +64,10 @@ class Loader:
     def waste(self, epoch: int = 0) -> float:
         """The share of places that padding takes over an epoch, targets included."""
         return self.plan(epoch).waste(*self.rows.sizes)
+
+    def sizes(self, epoch: int = 0) -> tuple[Index, Index]:
+        """The tokens of each batch of an epoch, and its places with padding, targets included."""
+        return self.plan(epoch).sizes(*self.rows.sizes)
 
     def forever(self) -> Iterator[Batch]:
         while True:

@@ -35,7 +35,8 @@ Aspect = Literal["metric", "tokenizer", "evaluation set", "data order"]
 @dataclass(frozen=True, kw_only=True)
 class Basis:
     """What a run's numbers rest on; None is what it does not say. `part` is how much of dev was scored,
-    `batches` marks of those that it was really fed, by their count."""
+    `given` are the rows and the text of a dev file of its own, `batches` marks of those that it was really
+    fed, by their count."""
 
     task: Any = None
     tokenizer: str | None = None
@@ -45,6 +46,7 @@ class Basis:
     train: str | None = None
     order: Any = None
     seed: int | None = None
+    given: Mapping[str, str] = field(default_factory=dict)
     batches: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, float] = field(default_factory=dict)
 
@@ -66,7 +68,8 @@ class Basis:
         data = prints.get("data")
         splits = data if isinstance(data, Mapping) else {"dev": data}
         own: dict[str, Any] = {name: prints.get(name) for name in ("task", "tokenizer", "text", "order")}
-        return cls(**own, dev=splits.get("dev"), train=splits.get("train"), **known)
+        given = prints.get("given") or {}
+        return cls(**own, dev=splits.get("dev"), train=splits.get("train"), given=given, **known)
 
     def says(self, aspect: Aspect) -> bool:
         """Whether the run says what decides this."""
@@ -131,8 +134,8 @@ def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -
     if not same_tokens and counts_tokens(metric) and not of_labels:
         values = {"metric": metric, "instead": SURVIVES}
         yield Difference("tokenizer", Reason(ReasonKind.OTHER_TOKENIZER, values))
-    same_rows = one.dev == other.dev and one.dev is not None
-    same_text = one.text == other.text and one.text is not None
+    same_rows = same(one.dev, other.dev) or same_given(one, other, "dev")
+    same_text = same(one.text, other.text) or same_given(one, other, "dev text")
     if not (same_rows or (same_text and not same_tokens)):
         yield Difference("evaluation set", Reason(ReasonKind.OTHER_DEV))
     elif one.part != other.part:
@@ -140,6 +143,16 @@ def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -
         yield Difference("evaluation set", Reason(ReasonKind.OTHER_PART, {"parts": parts}))
     if metric == SURVIVES and not same_tokens:
         yield from (Difference("tokenizer", reason) for reason in unspelt(one.metrics, other.metrics))
+
+
+def same(one: str | None, other: str | None) -> bool:
+    """Whether both are known, and equal."""
+    return one == other and one is not None
+
+
+def same_given(one: Basis, other: Basis, what: str) -> bool:
+    """Whether both runs have the same dev file, whatever else was held out of their other text."""
+    return same(one.given.get(what), other.given.get(what))
 
 
 def counts_tokens(metric: str) -> bool:

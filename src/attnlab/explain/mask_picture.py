@@ -33,8 +33,9 @@ class MaskPicture(Explanation):
         count = len(self.words)
         shares = {name: sum(map(sum, pairs)) for name, pairs in self.masks.items()}
         if len(shares) > 1:
-            told = ", ".join(f"{name} {allowed}" for name, allowed in shares.items())
-            return f"Of {count**2} pairs of {count} positions may attend to each other: {told}."
+            (first, pairs), *others = shares.items()
+            told = [f"{first} allows {pairs}", *(f"{name} {allowed}" for name, allowed in others)]
+            return f"Of {count**2} pairs of {count} positions, {', '.join(told)}."
         (allowed,) = shares.values()
         share = f"{allowed / count**2:.0%}"
         return f"{allowed} of {count**2} pairs of {count} positions may attend to each other ({share})."

@@ -44,7 +44,7 @@ class PromptHistory(Explanation):
         )
 
     def parts(self) -> list[Node]:
-        figure = [self._figure()] if len(self.moments) > 1 else []
+        figure = [self._figure()] if len(self.moments) > 2 else []
         return [self._table(), *figure]
 
     def _table(self) -> Table:
@@ -66,10 +66,10 @@ class PromptHistory(Explanation):
         """The probability of the tokens that are likeliest at the end, and of the first one of the start."""
         words = [word for word, _ in self.moments[-1].next[:LINES]]
         words += [word for word, _ in self.moments[0].next[:1] if word not in words]
-        steps = [float(max(moment.step, 1)) for moment in self.moments]
+        taken = [moment for moment in self.moments if moment.step > 0]
+        steps = [float(moment.step) for moment in taken]
         lines = [
-            Line(visible(word), steps, [dict(moment.next).get(word) for moment in self.moments])
-            for word in words
+            Line(visible(word), steps, [dict(moment.next).get(word) for moment in taken]) for word in words
         ]
         chart = Lines(lines, Axis("step", log=True), Axis("probability of the next token", from_zero=True))
         return Figure.of("Next token by step", chart)

@@ -66,6 +66,7 @@ class RunRecord(TypedDict, total=False):
     tokenizer_identity: dict[str, Any]
     tokenizer_text: dict[str, Any] | None
     start: str
+    given: dict[str, str]
     fresh: list[str]
     labels: LabelRecord
     truncation: dict[str, dict[str, float]]
@@ -85,6 +86,8 @@ class Fingerprints:
     tokenizer_identity: Mapping[str, Any]
     tokenizer_text: Mapping[str, Any] | None
     start: str
+    given: Mapping[str, str]
+    """Of splits that have files of their own, whatever share of the other text is held out."""
 
 
 def read_record(path: Path) -> dict[str, Any]:
@@ -139,4 +142,5 @@ def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterato
 def fingerprints_of(record: Mapping[str, Any]) -> dict[str, Any]:
     """What a run was trained and judged on, by its record."""
     own = {name: record.get(name) for name in ("text", "data", "tokenizer", "order")}
-    return own | {"task": record["config"]["task"]}
+    given = {"given": record["given"]} if record.get("given") else {}
+    return own | {"task": record["config"]["task"]} | given

@@ -174,6 +174,7 @@ def fingerprints(session: Session) -> Fingerprints:
         tokenizer_identity=tokenizer.identity(),
         tokenizer_text=tokenizer.text.identity if tokenizer.text else None,
         start=session.origin.start,
+        given=dataset.given_fingerprints(),
     )
 
 

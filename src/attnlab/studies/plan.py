@@ -14,6 +14,7 @@ from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
 from attnlab.runs.faults import RunError, reading
 from attnlab.runs.result import RunResult, RunState
+from attnlab.studies.earlier_runs import changes_of, outcome_of
 from attnlab.studies.engines import ENGINES
 from attnlab.studies.engines.engine import Job, Purpose, Queue, View
 from attnlab.studies.first_runs import hardly_trained, request
@@ -21,7 +22,7 @@ from attnlab.studies.judgement import seed_result
 from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.prepare import prepare_data
 from attnlab.studies.resolved import Resolved
-from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen
+from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen, work_of
 from attnlab.studies.spec import OF_STUDY
 from attnlab.studies.timing import Pace
 from attnlab.training.interrupt import Interrupt
@@ -47,11 +48,24 @@ class StudyPlan:
     seconds: float
     smallest: float
     told_by: str
+    left: dict[str, int]
+    """Runs of each arm that are still to be trained: all of them, but in a study that is resumed."""
 
 
-def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen, engine: str = "local") -> StudyPlan:
-    """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept."""
+def plan(
+    resolved: Resolved,
+    *,
+    jobs: int = 0,
+    view: View = unseen,
+    engine: str = "local",
+    resumed: Path | None = None,
+) -> StudyPlan:
+    """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept.
+
+    Of the study that is `resumed` in a folder, what is left is priced, by the spread that it has shown.
+    """
     study, seeds = resolved.study, len(resolved.study.all_seeds)
+    left = runs_left(resolved, resumed)
     jobs, threads = min(jobs or cores(), len(resolved.configs) * seeds), threads_for(resolved)
     room, interrupt = at_once(jobs, threads), Interrupt()
     executed = ENGINES.build(engine)
@@ -73,8 +87,10 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen, engine: str 
     }
     runs = {arm: total.get(arm, math.nan) for arm in study.arms}
     starts = {name.removeprefix(OF_STUDY): total[name] for name in first}
-    each = seeds + len(study.learning_rates)
-    spread, told_by = earlier_spread(resolved)
+    rates = len(study.learning_rates)
+    tuned = {arm: 0 if resumed and left[arm] < seeds else rates for arm in study.arms}
+    spread, told_by = earlier_spread(resolved, resumed=resumed)
+    first_seconds = {} if resumed and any(count < seeds for count in left.values()) else starts
     smallest = smallest_difference(
         spread, seeds=seeds, comparisons=max(1, len(study.arms) - len(study.baselines))
     )
@@ -82,11 +98,12 @@ def plan(resolved: Resolved, *, jobs: int = 0, view: View = unseen, engine: str 
         runs=runs,
         starts=starts,
         reasons=reasons,
-        tuning_runs=len(study.learning_rates) * len(study.arms),
+        tuning_runs=sum(tuned.values()),
         seeds=seeds,
         jobs=jobs,
-        seconds=known_sum(runs.values()) * each / room
-        + max(known_sum(starts.values()) / room, max(starts.values(), default=0.0)),
+        seconds=known_sum(seconds * (left[arm] + tuned[arm]) for arm, seconds in runs.items()) / room
+        + max(known_sum(first_seconds.values()) / room, max(first_seconds.values(), default=0.0)),
+        left=left,
         threads=threads,
         smallest=smallest,
         told_by=told_by,
@@ -126,10 +143,24 @@ def paces_of(resolved: Resolved, folder: Path, queue: Queue) -> tuple[dict[str, 
     }
 
 
-def earlier_spread(resolved: Resolved, runs: Path = Path("runs")) -> tuple[Spread, str]:
-    """The widest spread that an earlier run of this study found; without one, the unit of it."""
+def runs_left(resolved: Resolved, resumed: Path | None) -> dict[str, int]:
+    """How many runs of each arm are still to be trained."""
+    left = dict.fromkeys(resolved.study.arms, len(resolved.study.all_seeds))
+    for job in work_of(resolved, resumed) if resumed else ():
+        chosen = {"training.optimizer.learning_rate", "start"}  # by the study itself, before its runs
+        changed = {change.setting for change in changes_of(job)}
+        left[job.arm] -= outcome_of(job) == "finished" and changed <= chosen
+    return left
+
+
+def earlier_spread(
+    resolved: Resolved, runs: Path = Path("runs"), resumed: Path | None = None
+) -> tuple[Spread, str]:
+    """The spread that the resumed study has shown, or the widest that an earlier run of this study found;
+    without one, the unit of it."""
     best: tuple[int, float, Spread, str] | None = None
-    for file in runs.glob(f"{resolved.study.name}-*/{RESULTS}"):
+    own = [resumed / RESULTS] if resumed is not None and (resumed / RESULTS).is_file() else []
+    for file in own or runs.glob(f"{resolved.study.name}-*/{RESULTS}"):
         for spread, seeds in sound_spreads(file, resolved.study.metric):
             candidate = (seeds, spread.seeds, spread, str(file.parent))
             best = max(best, candidate, key=lambda f: f[:2]) if best else candidate

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
+from attnlab.config.files import plain
 from attnlab.config.imports import CodeRecord, changed_code
 from attnlab.config.schema import SCRATCH
 from attnlab.config.values import ConfigError, Settings
@@ -207,10 +208,14 @@ def _named_data(value: Any) -> Iterator[str]:
 # ---------------------------------------------------------------- as a person reads and changes it
 def toml_of(study: Settings, code: list[str]) -> str:
     """A study's settings as a TOML file that `attnlab run` takes."""
-    settings = {
-        name: value for name, value in study.items() if name not in GIVEN and value not in ("", {}, [])
+    usual = {
+        f.name: json.loads(json.dumps(plain(f.default))) for f in fields(Study) if f.default is not MISSING
     }
-    settings.pop("name", None)
+    settings = {
+        name: value
+        for name, value in study.items()
+        if name not in GIVEN and value != usual.get(name) and value != {}
+    }
     tables = {name: settings.pop(name) for name in list(settings) if isinstance(settings[name], Mapping)}
     lines = [f"{name} = {_value(value)}" for name, value in settings.items()]
     lines += [f"imports = {_value(code)}"] if code else []

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import Any
 
-from attnlab.config.schema import Config
+import numpy as np
+from numpy.typing import NDArray
+
+from attnlab.config.schema import Config, TrainingSettings
 from attnlab.runs.events import Evaluated, Event, Stepped
 from attnlab.session.session import Session, default_cache
 from attnlab.session.training import train
 
+Counts = NDArray[Any]
 STEPS, WARM = 6, 2
 """Steps that are made, and how many of them do not count yet."""
 
@@ -73,7 +79,36 @@ def measure_pace(config: Config, folder: Path, allow: Collection[str]) -> Pace:
     if evaluates:
         training = replace(training, evaluate_every=STEPS, evaluate_batches="all")
     watch = Stopwatch(evaluates=evaluates)
+    session = Session(replace(config, training=training), cache=default_cache())
     with contextlib.suppress(EnoughError):
-        session = Session(replace(config, training=training), cache=default_cache())
         train(session, folder, listeners=[watch], allow=allow)
-    return watch.pace
+    loader = session.dataset.trained(config.seed)
+    return over_the_budget(watch.pace, training, *loader.sizes())
+
+
+def over_the_budget(pace: Pace, training: TrainingSettings, tokens: Counts, places: Counts) -> Pace:
+    """A pace of the first steps as that of the whole budget, by the tokens and places of an epoch's batches:
+    where the longest texts come first, the first steps take several times as long as the others."""
+    limits, each = training.budget.limits, training.accumulate
+    if {*limits} - {"steps", "tokens", "epochs"} or len(places) < each:
+        return pace  # of seconds and operations it is not known how many steps they are
+    begins = np.arange(0, len(places) - each + 1, each)
+    taught, sizes = (np.add.reduceat(counts, begins).astype(np.float64) for counts in (tokens, places))
+    epoch = len(begins)
+    counts = [
+        steps_for(taught, float(limit))
+        if name == "tokens"
+        else float(limit) * (epoch if name == "epochs" else 1)
+        for name, limit in limits.items()
+    ]
+    count = min(counts)
+    whole, rest = divmod(math.ceil(count), epoch)
+    total = whole * sizes.sum() + sizes[:rest].sum()
+    seen = np.resize(sizes, STEPS)[WARM:].mean()
+    return replace(pace, steps=count, step=pace.step * float(total / max(math.ceil(count), 1) / seen))
+
+
+def steps_for(taught: Counts, limit: float) -> float:
+    """After how many steps so many tokens are trained on, epoch after epoch."""
+    whole, rest = divmod(limit, float(taught.sum()))
+    return whole * len(taught) + (int(np.searchsorted(taught.cumsum(), rest)) + 1 if rest else 0)
