@@ -87,7 +87,8 @@ class Arm:
         """A leak in nats as the mean of the seeds' trained models, as the tables have it: one leak has one
         number. Other findings as they are."""
         names = {"difference": "leak", "parallel": "parallel_loss", "token_by_token": "token_by_token_loss"}
-        if finding.check != "honesty" or not {*names.values()} <= {*self.scores}:
+        known = "difference" in finding.values and {*names.values()} <= {*self.scores}
+        if finding.check != "honesty" or not known:
             return finding
         means = {value: self.scores[name].value for value, name in names.items()}
         between = self.scores["leak"].interval

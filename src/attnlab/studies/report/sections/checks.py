@@ -115,10 +115,10 @@ def _merged(group: Alike) -> str:
     """How often it was found, over seeds and steps; the first finding stands for the others."""
     if group.times == 1 or group.finding.outcome not in TROUBLE:
         return ""
-    if group.finding.check == "honesty":
-        return "Means of the seeds, of their trained models."
     first, last = min(group.steps, default=0), max(group.steps, default=0)
     steps = "" if not last else f", step {last:,}" if first == last else f", steps {first:,} to {last:,}"
+    if group.finding.check == "honesty" and "difference" in group.finding.values:  # see Arm.over_seeds
+        return f"Means of the seeds' trained models, of {group.times} such findings{steps}."
     return f"The first of {group.times} such findings{steps}."
 
 
