@@ -142,3 +142,11 @@ def test_one_leak_has_one_number(ended):
     assert bool(told) == bool(invalid)
     if invalid:
         assert {*told} == {f"{abs(leaks[invalid[0]]['value']):.3g}"} and len(told) > 2
+
+
+def test_a_loss_that_is_told_first_is_the_mean_of_its_arm(ended):
+    text = (ended.folder / "report.md").read_text()
+    told = dict(re.findall(r"the loss of ([\w-]+), ([0-9.]+), is not below", text))
+    losses = {arm["name"]: arm["metrics"].get("loss", {}).get("value") for arm in ended.results["arms"]}
+    assert told or ended.outcome.study.metric != "loss"
+    assert all(float(loss) == pytest.approx(losses[arm], abs=6e-4) for arm, loss in told.items())

@@ -22,6 +22,7 @@ from attnlab.documents.nodes import (
 from attnlab.evaluation.comparison import Verdict
 from attnlab.runs.findings import collapse_of, collapse_sentence, shortfall_sentence
 from attnlab.runs.reason import reasons_phrase
+from attnlab.studies.judgement import unlearned
 from attnlab.studies.outcome import OF_MAJORITY, ArmState
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.sections import parts
@@ -61,6 +62,9 @@ def _notices(study: StudyResults) -> Iterator[Notice]:
     for reasons, refused in _alike(study.outcome.refused, lambda arm: arm.reasons):
         told = f"✗ {in_words(arm.name for arm in refused)} {_were(refused)} refused: cannot be built."
         yield Notice((strong(told), f" {sentence(reasons_phrase(reasons))}"), "invalid")
+    short = [reason for arm in study.arms for reason in unlearned(arm.name, arm.runs, study.metric)]
+    if short:
+        yield Notice((strong("Not trained long enough."), f" {sentence(reasons_phrase(short))}"), "quick")
     if collapsed := [arm for arm in study.arms if _collapses(arm)]:
         yield _collapse(collapsed)
     for kinds, arms in _alike(study.unsound, _failures):
@@ -95,7 +99,7 @@ def _collapses(arm: Arm) -> dict[int, str]:
     """Of the seeds that learned nothing, or less than words alone say: what is to be told of them."""
     said = {}
     for run in arm.runs:
-        after = [one for one in run.checks if one.when == "after"]
+        after = [one for one in run.checks if one.when == "after" and one.check != "learned"]
         said[run.seed] = collapse_sentence(after) or shortfall_sentence(after)
     return {seed: text for seed, text in said.items() if text}
 
@@ -104,7 +108,9 @@ def _collapse(arms: Sequence[Arm]) -> Notice:
     """That arms learned nothing, with what to try."""
     named = in_words(f"{arm.name} ({seeds_phrase(list(_collapses(arm)), len(arm.runs))})" for arm in arms)
     invalid = [arm for arm in arms if not arm.sound]
-    first = next(iter(_collapses(arms[0]).values()))
+    seed, first = next(iter(_collapses(arms[0]).items()))
+    if len(arms) > 1 or len(_collapses(arms[0])) > 1:  # whose numbers these are
+        first = f"Of {arms[0].name} with seed {seed}: {first}"
     told = strong(f"✗ {named} {'are' if len(arms) > 1 else 'is'} invalid." if invalid else f"{named}:")
     if not invalid:
         return Notice((told, f" {first}"), "quick")
