@@ -35,13 +35,14 @@ SHORTER = {
     },
     "look_inside.py": {},
     "results_with_pandas.py": {},
+    "publish_and_repeat.py": {},
 }
 """What is replaced in each, by what."""
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory):
-    """One folder for all: the last reads what the second made."""
+    """One folder for all: some read what others made."""
     folder = tmp_path_factory.mktemp("examples")
     (folder / "tiny.txt").write_text("\n\n".join(sentences(200)))
     return folder
@@ -84,7 +85,7 @@ def test_train_on_your_text(execute):
     assert space["run"].step == 4 and "Probe sentences" in told and "Return a copy of the list." in told
 
 
-def test_compare_two_attentions_and_read_the_results_with_pandas(execute, home):
+def test_compare_two_attentions_and_read_and_repeat_the_results(execute, home):
     space, told = execute("compare_two_attentions.py")
     (comparison,) = space["ended"].outcome.comparisons
     assert f"additive: {comparison.difference:+.4f}" in told and (home / "attentions.html").is_file()
@@ -94,6 +95,9 @@ def test_compare_two_attentions_and_read_the_results_with_pandas(execute, home):
     values = [losses["additive", seed] - losses["dot", seed] for seed in (0, 1)]
     assert sum(values) / 2 == pytest.approx(comparison.difference)
     assert space["comparisons"]["difference"][0] == pytest.approx(comparison.difference)
+    space, told = execute("publish_and_repeat.py")
+    (again,) = space["again"].outcome.comparisons
+    assert again.difference == comparison.difference and "data/tiny.txt" in told
 
 
 def test_own_attention_rule(execute):

@@ -10,6 +10,7 @@ from scipy import stats
 
 import attnlab as lab
 from attnlab.config.values import ConfigError
+from attnlab.explain import reach_by_depth as reaching
 from attnlab.explain.attention_cost import AttentionCost, Grown, attention_cost, exponent
 from attnlab.explain.gradient_flow import flow_of, gradient_flow
 from attnlab.explain.head_vectors import head_vectors, mean_estimate
@@ -22,6 +23,7 @@ from attnlab.model.contracts.small_models import loosen
 from attnlab.model.model import hidden_states
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.score_parts import CROSS, score_parts
+from attnlab.model.tokens import Tokens
 from tests.session.commands import answer, command
 
 IDS = torch.tensor([3, 9, 4, 1, 17, 4])
@@ -218,3 +220,21 @@ def test_heads_of_a_model_without_a_loss_are_judged_by_the_vectors_of_texts():
     assert (one.turned.low, one.turned.high) == pytest.approx((low, high), rel=1e-3)
     assert found.ranked[0].turned.value >= found.ranked[-1].turned.value and "of 1 − cosine" in found.headline
     assert mean_estimate(np.array([0.5])).interval is None
+
+
+def test_of_a_long_row_some_outputs_are_measured_the_last_among_them(monkeypatch):
+    """Each as by a backward of its own, however many rows go together; and it says how far it is."""
+    model, told = model_of("decoder", mask="causal & window(size=3)", positions="none", length=128), []
+    monkeypatch.setattr(reaching, "SHORT", 8)
+    monkeypatch.setattr(reaching, "OUTPUTS", 5)
+    monkeypatch.setattr(reaching, "TOGETHER", 80)
+    found = reach_by_depth(model, 40, progress=lambda done, of: told.append((done, of)))
+    assert found.outputs == 5 and reaching.spread_outputs(40) == [0, 10, 20, 29, 39]
+    assert told == [(0, 5), (2, 5), (4, 5)] and found.as_json()["outputs"] == 5
+    assert [depth.most for depth in found.depths] == [3, 5] and found.depths[1].mean == (1 + 5 * 4) / 5
+    tokens = Tokens.of(40)
+    ids = torch.randperm(64, generator=torch.Generator().manual_seed(0))[:40][None]
+    by_rows = reaching._dependencies(model, ids, tokens, 2, [0, 7, 39], lambda done, of: None)
+    monkeypatch.setattr(reaching, "TOGETHER", 1)
+    alone = reaching._dependencies(model, ids, tokens, 2, [0, 7, 39], lambda done, of: None)
+    assert all(torch.equal(one, other) for one, other in zip(by_rows, alone, strict=True))

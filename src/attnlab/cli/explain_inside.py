@@ -98,7 +98,16 @@ def reach(
 
     network, reading = _model(model, set)
     most = int(min(network.trunk.longest, 10_000)) if reading is None else reading.longest
-    present(reach_by_depth(network, min(length, most)), json=json, html=html)
+    from attnlab.runs.display import Display
+
+    with Display(err) as display:
+        display.work("Measuring")
+
+        def progress(done: int, of: int) -> None:
+            display.update(f"Measuring outputs: {done} of {of}", done / of)
+
+        found = reach_by_depth(network, min(length, most), progress=progress)
+    present(found, json=json, html=html)
 
 
 def gradients(html: HtmlOption = None, json: JsonOption = False) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,9 @@ from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.tokens import Tokens
 
+Progress = Callable[[int, int], None]
+SHORT, OUTPUTS, TOGETHER = 64, 24, 2048
+"""Tokens up to which every output is measured, outputs of a longer row, tokens of all rows held at a time."""
 DASHED = replace(ink(2), dash="dash")
 """A bound lies over what is measured where the two are equal, and must not hide it."""
 
@@ -45,6 +48,8 @@ class ReachByDepth(Explanation):
     depths: Sequence[DepthReach]
     length: int
     heads: int
+    outputs: int
+    """Outputs that were measured: of long rows some, at equal distances."""
 
     kind = "reach"
 
@@ -83,8 +88,9 @@ class ReachByDepth(Explanation):
                 ("depth", "most", "mean", "mask and layout", "argmax (k+1)^n"),
                 rows,
                 title="Tokens that an output depends on",
-                note=f"On {self.length} different tokens: an input counts where the gradient of an output "
-                "with respect to its embedding is not 0, residual included. Argmax passes gradients along "
+                note=f"{self.outputs} outputs on {self.length} different tokens: an input counts where the "
+                "gradient of an output with respect to its embedding is not 0, residual included. Argmax "
+                "passes gradients along "
                 "values alone; a change of an input that moves the argmax itself can reach further.",
             ),
         ]
@@ -93,11 +99,14 @@ class ReachByDepth(Explanation):
         return {
             "length": self.length,
             "heads": self.heads,
+            "outputs": self.outputs,
             "depths": [vars(d) | {"bound": d.bound} for d in self.depths],
         }
 
 
-def reach_by_depth(model: Model, length: int, *, seed: int = 0) -> ReachByDepth:
+def reach_by_depth(
+    model: Model, length: int, *, seed: int = 0, progress: Progress = lambda done, of: None
+) -> ReachByDepth:
     """Of a model of one stack, on `length` different tokens drawn at random."""
     generator = torch.Generator().manual_seed(seed)
     drawn = torch.randperm(model.vocabulary, generator=generator)[:length]
@@ -105,7 +114,8 @@ def reach_by_depth(model: Model, length: int, *, seed: int = 0) -> ReachByDepth:
     source = (torch.arange(length) < length // 2)[None] if model.trunk.asks_for_source else None
     tokens = Tokens.of(length, source=source)
     declared = declared_reach(model.trunk, tokens)
-    measured = _dependencies(model, drawn[None], tokens, len(declared.depths))
+    outputs = spread_outputs(length)
+    measured = _dependencies(model, drawn[None], tokens, len(declared.depths), outputs, progress)
     depths = []
     for depth, (reached, allowed) in enumerate(zip(measured, declared.depths, strict=True), 1):
         counts = reached.sum(-1)
@@ -114,39 +124,49 @@ def reach_by_depth(model: Model, length: int, *, seed: int = 0) -> ReachByDepth:
                 depth,
                 int(counts.max()),
                 float(counts.double().mean()),
-                int(allowed.sum(-1).max()),
+                int(allowed[outputs].sum(-1).max()),
                 _bound(declared, depth),
             )
         )
-    return ReachByDepth(depths, length, declared.heads)
+    return ReachByDepth(depths, length, declared.heads, len(outputs))
 
 
 def _bound(declared: DeclaredReach, depth: int) -> int | None:
     return (declared.heads + 1) ** depth if declared.all_argmax else None
 
 
-def _dependencies(model: Model, ids: Tensor, tokens: Tokens, layers: int) -> list[Tensor]:
-    """(T,T) for each depth: whether an input's embedding moves an output, by gradient."""
+def _dependencies(
+    model: Model, ids: Tensor, tokens: Tokens, layers: int, outputs: Sequence[int], progress: Progress
+) -> list[Tensor]:
+    """(N,T) for each depth: whether an input's embedding moves each of N outputs, by gradient.
+
+    The row is there once for each output, which alone counts in it: one backward gives as many as fit.
+    """
     places = [f"layers.{layer}.output" for layer in range(layers)]
     leaf = {"embedding": lambda x: x.detach().requires_grad_()}  # a frozen model has gradients too
-    with (
-        undisturbed(model),
-        torch.enable_grad(),
-        patch(model, leaf),
-        capture(model, "embedding", *places) as seen,
-    ):
-        model(ids, tokens, objective=hidden_states)
-    inputs = seen["embedding"]
     generator = torch.Generator().manual_seed(1)
-    counts = []
-    for place in places:
-        output = seen[place][0]
-        ways = torch.randn(output.shape, generator=generator).to(
-            output
-        )  # no direction is at right angles by chance
-        rows = []
-        for token in range(len(output)):
-            (slope,) = torch.autograd.grad((output[token] * ways[token]).sum(), inputs, retain_graph=True)
-            rows.append(slope[0].abs().amax(-1) > 0)
-        counts.append(torch.stack(rows))
-    return counts
+    ways = torch.randn(layers, ids.shape[1], model.trunk.width, generator=generator)  # at no right angle
+    rows, reached = max(TOGETHER // ids.shape[1], 1), [list[Tensor]() for _ in places]
+    for start in range(0, len(outputs), rows):
+        progress(start, len(outputs))
+        some = torch.tensor(outputs[start : start + rows])
+        with (
+            undisturbed(model),
+            torch.enable_grad(),
+            patch(model, leaf),
+            capture(model, "embedding", *places) as seen,
+        ):
+            model(ids.expand(len(some), -1), tokens, objective=hidden_states)
+        for depth, place in enumerate(places):
+            output = seen[place][torch.arange(len(some)), some]
+            total = (output * ways[depth, some].to(output)).sum()
+            (slope,) = torch.autograd.grad(total, seen["embedding"], retain_graph=depth + 1 < layers)
+            reached[depth].append(slope.abs().amax(-1) > 0)
+    return [torch.cat(parts) for parts in reached]
+
+
+def spread_outputs(length: int) -> list[int]:
+    """The outputs that are measured: all of a short row, else some at equal distances, with the last."""
+    if length <= SHORT:
+        return list(range(length))
+    return sorted({round(place) for place in torch.linspace(0, length - 1, OUTPUTS).tolist()})
