@@ -286,10 +286,12 @@ def test_a_set_up_that_is_not_what_ran_is_not_told(tmp_path, changed):
     write(results, tmp_path)
     parts = {section.get("aria-labelledby"): section for section in parsed(tmp_path).iter("section")}
     told = words(parts["what-was-compared"])
-    assert "trunk of docstrings" not in told and "A word more." not in told
-    assert "describes the study as it was written; --" in told
     if changed == "overrides":
+        assert "trunk of docstrings" not in told and "A word more." not in told
+        assert "describes the study as it was written; --set" in told
         assert "data.corpus = mine.txt, training.budget.tokens = 500,000" in told
+    else:
+        assert "As it was written, for its whole budget; what ran here is told below. One trunk" in told
 
 
 def test_what_an_arm_that_leaks_loses_without_the_leak_is_shown_unstruck(tmp_path):

@@ -28,6 +28,7 @@ COMMANDS = {
     "show": "attnlab.cli.listing:show",
     "run": "attnlab.cli.run:run",
     "publish": "attnlab.cli.publish:publish",
+    "report": "attnlab.cli.report:report",
     "runs": "attnlab.cli.runs:runs",
     "compare": "attnlab.cli.runs:compare",
     "train": "attnlab.cli.train:train",

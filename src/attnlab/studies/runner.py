@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -216,6 +217,15 @@ def read_study_record(folder: Path) -> StudyRecord | None:
     """A study's study.json, where there is one."""
     file = folder / STUDY_FILE
     return cast(StudyRecord, read_object(file, StudyRecord)) if file.is_file() else None
+
+
+def read_outcome(folder: Path) -> StudyOutcome:
+    """What a study came to, as its results.json holds it."""
+    file = folder / RESULTS
+    if not file.is_file():
+        raise ConfigError(f"{folder} holds no results of a study: there is no {RESULTS} in it.")
+    with reading(file):
+        return StudyOutcome.of_json(json.loads(file.read_text(encoding="utf-8")))
 
 
 def work_of(resolved: Resolved, folder: Path) -> list[Job]:

@@ -64,11 +64,15 @@ def _described(study: StudyResults) -> list[Node]:
     facts = study.facts
     summary = list(filter(None, study.card.get("", "").split("\n")))  # its first line asks the question
     card = [*filter(None, [study.card.get("Set-up")]), *summary[bool(facts.question) :]]
-    if not card or not (facts.overrides or facts.quick):
-        return [Sentence(emphasised(sentence(part)), "prose") for part in card]
-    how = " and ".join(filter(None, ["--set" if facts.overrides else "", "--quick" if facts.quick else ""]))
-    described = (Code(f"attnlab show {facts.name}"), " describes the study as it was written; ", Code(how))
-    return [Sentence((*described, " changed what ran here, which is told below."), "prose")]
+    told: list[Node] = [Sentence(emphasised(sentence(part)), "prose") for part in card]
+    if card and facts.overrides:
+        described = (Code(f"attnlab show {facts.name}"), " describes the study as it was written; ")
+        changed = (Code("--set"), " changed what ran here, which is told below.")
+        return [Sentence((*described, *changed), "prose")]
+    if card and facts.quick:
+        whole = "As it was written, for its whole budget; what ran here is told below."
+        return [Sentence(whole, "fine"), *told]
+    return told
 
 
 def _used(study: StudyResults, *where: str) -> list[str]:
