@@ -148,6 +148,7 @@ def test_a_batch_is_padded_to_its_longest_row():
     left = padded_batch([[4, 7], [2]], pad=9, side="left")
     assert left.padded == [[4, 7], [9, 2]] and left.mask == [[1, 1], [0, 1]]
     assert "row 1   2   8  10   0   0   0" in command("padding").stdout
+    assert " 2235 " in command("padding", "101,2235,7").stdout, "an id has no thousands"
     for words, wrong in (
         (["a b"], "is not a row of ids"),
         (["1,2", "--tokenizer", "bpe"], "a kind to train"),

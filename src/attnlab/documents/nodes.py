@@ -485,7 +485,7 @@ class Grid:
     written: bool = False
     """Whether each number stands in its cell, as counts do."""
     noughts: bool = False
-    """Whether a 0 is written as one, and not as a dot."""
+    """Whether a 0 is written as one, and not as a dot: of ids and flags, which have no thousands either."""
     upright: bool = False
     """Whether a terminal writes the columns' names upright above them, and not only their numbers."""
 

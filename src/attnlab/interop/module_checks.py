@@ -63,7 +63,7 @@ def check_module(
 
 
 def after_leak(finding: Finding, dependency: Finding) -> Finding:
-    """What padding on the right changes, where outputs depend on later tokens: that is not a fault of its own."""
+    """What padding on the right changes where outputs depend on later tokens: not a fault of its own."""
     padded = finding.check == "invariance" and finding.values.get("arrangement") == "padded on the right"
     leaks = dependency.kind == "leak" and dependency.values.get("ahead", 0)
     return replace(finding, kind="leaked") if padded and leaks and finding.kind == "differ" else finding
