@@ -143,6 +143,34 @@ def test_entities_agree_with_seqeval(name):
     assert PLAIN[f"entity_{name}"].of(Said(columns, NAMES)) == pytest.approx(expected, rel=1e-9)
 
 
+def test_a_class_that_is_neither_there_nor_predicted_has_no_part_in_the_macro_f1():
+    """Of three classes two: one right of two, and one right of one beside a wrong one."""
+    probabilities = np.array([[0.9, 0.1, 0.0], [0.2, 0.8, 0.0], [0.1, 0.9, 0.0]])
+    columns = {"label": np.array([0, 0, 1]), "probabilities": probabilities}
+    assert PLAIN["macro_f1"].of(Said(columns)) == pytest.approx(2 / 3)
+    assert METRICS.build("macro_f1").value(Examples(columns)) == pytest.approx(2 / 3)
+    absent_and_predicted = columns | {"probabilities": probabilities[:, [0, 2, 1]]}
+    assert PLAIN["macro_f1"].of(Said(absent_and_predicted)) == pytest.approx(2 / 9)
+    assert METRICS.build("macro_f1").value(Examples(absent_and_predicted)) == pytest.approx(2 / 9)
+
+
+@pytest.mark.parametrize(
+    ("tags", "invalid"),
+    [
+        (["B-X", "I-X", "E-X", "O"], 0),
+        (["O", "E-X", "O", "O"], 1),
+        (["O", "I-X", "I-X", "O"], 1),
+        (["B-X", "E-Y", "I-Y", "O"], 2),
+        (["E-X", "I-X", "S-X", "B-X"], 2),
+    ],
+)
+def test_tags_that_continue_what_was_not_begun_are_counted_by_hand(tags, invalid):
+    names = ["O", "B-X", "I-X", "E-X", "S-X", "I-Y", "E-Y"]
+    given = np.array([[names.index(tag) for tag in tags]])
+    said = Said({"word_truth": np.zeros_like(given), "word_tags": given}, names)
+    assert PLAIN["invalid_tags"].of(said) == pytest.approx(invalid / 4)
+
+
 @pytest.mark.parametrize("name", ["pearson", "spearman"])
 def test_correlations_agree_with_scipy(name):
     from scipy import stats

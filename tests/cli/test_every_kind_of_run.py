@@ -74,6 +74,8 @@ QUESTIONS = {
     "show": "show RUN",
     "compare tokenizers": "tokenizer compare RUN OTHER --on PLACE/text.txt",
     "inspect": "data inspect RUN",
+    "publish": "publish RUN PLACE/KIND.zip",
+    "report": "report RUN --to PLACE/paper-KIND",
 }
 
 

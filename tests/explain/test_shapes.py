@@ -128,6 +128,7 @@ def test_unilms_three_masks_are_in_one_picture_with_words_at_both_sides():
     masked = {name: [[int(not may) for may in row] for row in rows] for name, rows in masks.items()}
     assert masked["prefix"] == PREFIX and masked["bidirectional"] == [[0] * 9] * 9
     assert masked["causal"] == [[0] * (n + 1) + [1] * (8 - n) for n in range(9)]
+    assert "0 Jill         0   0   0" in command("mask", "--masks", "bidirectional", "--numbers").stdout
     shown = command("mask", "--set", "model.mask=prefix", "--numbers").stdout.splitlines()
     rows = {
         line.split()[1]: line.split()[2:] for line in shown if line[:1].isdigit() and len(line.split()) == 11
@@ -147,6 +148,7 @@ def test_a_batch_is_padded_to_its_longest_row():
     left = padded_batch([[4, 7], [2]], pad=9, side="left")
     assert left.padded == [[4, 7], [9, 2]] and left.mask == [[1, 1], [0, 1]]
     assert "row 1   2   8  10   0   0   0" in command("padding").stdout
+    assert " 2235 " in command("padding", "101,2235,7").stdout, "an id has no thousands"
     for words, wrong in (
         (["a b"], "is not a row of ids"),
         (["1,2", "--tokenizer", "bpe"], "a kind to train"),
@@ -218,3 +220,5 @@ def test_learned_positions_differ_by_place():
     found = told("positions", "--set", "model.positions=learned", "--length", "8")
     (curve,) = found["curves"]
     assert curve["high"][0] > curve["low"][0] and found["what"] == "vectors"
+    assert "Shown as it begins" in products("learned").remark
+    assert "as it begins" not in products("sinusoidal").remark

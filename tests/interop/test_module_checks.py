@@ -157,6 +157,8 @@ def test_a_mask_that_is_off_by_one_is_not_acquitted(forward, layers):
     assert found.outcome == "fail" and found.values["cause"] == "between"
     assert found.values["ahead"] == layers and "in the code of Attends" in found.fix
     assert "not at fault" not in found.fix and "tril(diagonal=1)" in found.fix
+    padded = lab.check(Attends(1, layers), forward=forward, whole=24)[1]
+    assert padded.outcome == "fail" and "Mend what dependency names first" in padded.fix
     every = [(i, j) for i in range(12) for j in range(i + 1, min(i + layers, 11) + 1)]
     long = {(j - n, j) for j in spread_over(24) for n in range(1, layers + 1) if j - n >= 0}
     assert found.values["pairs"] == len({*every, *long}), "one pair on two paths is one pair"

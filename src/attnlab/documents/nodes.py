@@ -485,7 +485,7 @@ class Grid:
     written: bool = False
     """Whether each number stands in its cell, as counts do."""
     noughts: bool = False
-    """Whether a 0 is written as one, and not as a dot."""
+    """Whether a 0 is written as one, and not as a dot: of ids and flags, which have no thousands either."""
     upright: bool = False
     """Whether a terminal writes the columns' names upright above them, and not only their numbers."""
 
@@ -498,8 +498,8 @@ class Grid:
         return max(map(abs, self.numbers), default=0.0)
 
     def nothing_beside(self, scale: GridScale) -> bool:
-        """Whether no shade of it would be seen on this scale."""
-        return self.largest < scale.top / NOTHING_TO_SEE
+        """Whether no shade of it would be seen on this scale; a 0 that is written is seen."""
+        return not self.noughts and self.largest < scale.top / NOTHING_TO_SEE
 
 
 NOTHING_TO_SEE = 200

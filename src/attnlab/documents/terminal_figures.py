@@ -148,7 +148,7 @@ def _counts(node: n.Grid, names: Sequence[str], scale: n.GridScale) -> Text:
     for down, (name, row) in enumerate(zip(names, node.values, strict=True)):
         text.append(f"\n{name:<{room}}")
         for place, value in enumerate(row):
-            shown = "·" if not value and not node.noughts else fixed(value or 0, 0)
+            shown = f"{value or 0:.0f}" if node.noughts else fixed(value, 0) if value else "·"
             strong_cell = place == down and not node.noughts
             text.append(f"{shown:>{wide}}", MUTED if not value else "bold" if strong_cell else "")
     return text

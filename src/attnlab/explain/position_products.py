@@ -41,6 +41,8 @@ class PositionProducts(Explanation):
     what: What
     length: int
     curves: Sequence[DistanceCurve]
+    learned: bool = False
+    """Whether it has parameters, which are shown as they begin."""
 
     kind = "positions"
 
@@ -63,9 +65,10 @@ class PositionProducts(Explanation):
     def remark(self) -> str:
         spread = max(high - low for c in self.curves for low, high in zip(c.low, c.high, strict=True))
         alike = spread <= 1e-4 * max(abs(value) for c in self.curves for value in (*c.low, *c.high, 1e-9))
+        begun = " Shown as it begins: training changes it." if self.learned else ""
         if alike:
-            return f"{self.scheme}: it depends on the distance alone, wherever the two stand."
-        return f"{self.scheme}: at one distance it differs by up to {short(spread)}, by where the two stand."
+            return f"{self.scheme}: it depends on the distance alone, wherever the two stand.{begun}"
+        return f"{self.scheme}: at one distance it differs by up to {short(spread)}, by place.{begun}"
 
     def parts(self) -> list[Node]:
         x = [float(distance) for distance in range(self.length)]
@@ -99,12 +102,14 @@ def position_products(
     position: Position, *, scheme: str, width: int, heads: int, head_width: int, length: int
 ) -> PositionProducts:
     """What a scheme of these sizes makes of each distance between two of `length` positions."""
-    tokens = Tokens.of(length)
+    tokens, learned = Tokens.of(length), any(True for _ in position.parameters())
     bias = position.bias(0)
     if bias is not None:
         between = bias(tokens, tokens).expand(1, heads, length, length)[0]
         named = {f"head {head}": between[head] for head in range(min(heads, MOST_HEADS))}
-        return PositionProducts(scheme, "bias", length, [curve(n, grid) for n, grid in named.items()])
+        return PositionProducts(
+            scheme, "bias", length, [curve(n, grid) for n, grid in named.items()], learned
+        )
     turn = position.rotation(tokens)
     if turn is not None:
         unit = torch.full((1, 1, length, head_width), head_width**-0.5)
@@ -118,7 +123,9 @@ def position_products(
             f"{scheme} gives tokens no position: nothing depends on distance. Choose one with "
             "--set model.positions=sinusoidal (attnlab list positions names them)."
         )
-    return PositionProducts(scheme, "vectors", length, [curve("position vectors", vectors @ vectors.T)])
+    return PositionProducts(
+        scheme, "vectors", length, [curve("position vectors", vectors @ vectors.T)], learned
+    )
 
 
 def curve(name: str, grid: Tensor) -> DistanceCurve:

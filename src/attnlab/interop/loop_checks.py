@@ -278,7 +278,7 @@ class LoopChecks:
             raise UnsoundError("\n".join(finding.sentence for finding in stopping))
         for finding in findings:
             if finding.outcome in BAD and before.get((finding.when, finding.check)) != finding.outcome:
-                warnings.warn(finding.sentence, UnsoundWarning, stacklevel=3)
+                warnings.warn(finding.sentence, UnsoundWarning, stacklevel=4)
         return findings
 
     @property

@@ -512,6 +512,12 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
         "Mask padding before the softmax or sum, count positions without it, and average over targets rather "
         "than rows.",
     ),
+    ("invariance", "leaked"): Sentences(
+        "scores of texts {arrangement} differ by up to {number:.2g} of the largest from those of each text "
+        "alone",
+        "Padding on the right is a later token, and outputs depend on later tokens (check dependency).",
+        "Mend what dependency names first; then check again.",
+    ),
     ("invariance", "agree"): Sentences("{texts} texts in {arrangements} arrangements agree to {number:.1g}"),
     ("invariance", "no_padding"): Sentences("the model takes no attention_mask: texts cannot be padded"),
     ("decoding", "not_written"): Sentences("the model does not generate text from left to right"),
