@@ -59,9 +59,9 @@ def test_few_rows_are_read_more_often(rows, epochs, every, home, tmp_path):
 
 
 def test_whole_matrices_of_a_wide_start_are_trained_at_a_lower_rate():
-    full, lora = RECIPES["full"], RECIPES["lora"]
+    full, head = RECIPES["full"], RECIPES["head"]
     assert [full.rate(width) for width in (64, 384, 768, 4096)] == [1e-4, 1e-4, 5e-5, 9.4e-6]
-    assert lora.rate(64) == lora.rate(4096) == lora.learning_rate
+    assert head.rate(64) == head.rate(4096) == head.learning_rate
 
 
 def test_everything_can_be_set_otherwise(home):

@@ -24,7 +24,7 @@ class Recipe:
     weight_decay: float = 0.01
     warmup: float = 0.1
     by_width: bool = False
-    """Whether whole matrices of the start are trained: the wider they are, the smaller the rate must be."""
+    """Whether matrices of the start are changed: the wider they are, the smaller the rate must be."""
 
     def rate(self, width: int) -> float:
         """The learning rate for a model of this width."""
@@ -49,7 +49,7 @@ RECIPES = {
     "full": Recipe(learning_rate=1e-4, epochs=4, by_width=True),
     "top": Recipe(learning_rate=1e-4, epochs=4, by_width=True),
     "head": Recipe(learning_rate=2e-3, epochs=20, least_steps=1000),
-    "lora": Recipe(learning_rate=5e-4, epochs=5),
+    "lora": Recipe(learning_rate=2e-3, epochs=5, by_width=True),
     "bitfit": Recipe(learning_rate=1e-3, epochs=5),
     "prompt": Recipe(learning_rate=1e-2, epochs=10),
     "prefix": Recipe(learning_rate=5e-3, epochs=10),
