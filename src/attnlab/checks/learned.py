@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
 from attnlab.evaluation.word_frequencies import split_frequencies
-from attnlab.metrics.metric import Examples
+from attnlab.metrics.metric import Examples, known
 from attnlab.metrics.words import Loss
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
@@ -59,8 +59,3 @@ class Learned(Check):
             return self.finding(when, Outcome.NOT_APPLICABLE, "not_yet", difference.value, **values)
         kind = "not_better" if not difference.value < 0 else "indistinguishable"
         return self.finding(when, Outcome.WARN, kind, difference.value, **values)
-
-
-def known(value: float) -> float | None:
-    """JSON knows no nan."""
-    return value if math.isfinite(value) else None

@@ -14,7 +14,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.data.dataset import Dataset
 from attnlab.data.example import Example
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import Estimate, Examples, Floats
+from attnlab.metrics.metric import Estimate, Examples, Floats, known
 from attnlab.metrics.words import Loss
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
@@ -129,8 +129,3 @@ def spread_rows(dataset: Dataset, most: int) -> list[Example]:
 def mean(each: Floats) -> Estimate:
     """A mean over rows with its interval."""
     return Loss().interval(Examples({"nats": each, "targets": np.ones(len(each))}))
-
-
-def known(value: float) -> float | None:
-    """JSON knows no nan."""
-    return value if math.isfinite(value) else None

@@ -218,3 +218,8 @@ def wilson(right: float, n: int, level: float = 0.95) -> tuple[float, float]:
     middle = (share + z**2 / (2 * n)) / below
     half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / below
     return middle - half, middle + half
+
+
+def known(value: float) -> float | None:
+    """A number for a record; nothing where it is unknown, since JSON knows no nan."""
+    return value if math.isfinite(value) else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -128,10 +127,9 @@ def _label_words(
     accuracy = METRICS.build("accuracy").interval(
         Examples({"label": np.array(right), "probabilities": probabilities})
     )
-    between = (accuracy.low, accuracy.high) if math.isfinite(accuracy.low) else None
     words = ", ".join(f"{name}: “{scorer.words.get(name, name)}”" for name in labels.names[:8])
     defined = f'the class whose word is most probable to {config.start} in "{scorer.form}" ({words})'
-    return [Baseline("label words", accuracy.value, between, accuracy.n, defined)]
+    return [Baseline("label words", accuracy.value, accuracy.interval, accuracy.n, defined)]
 
 
 # ---------------------------------------------------------------- of a run

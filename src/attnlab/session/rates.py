@@ -172,8 +172,7 @@ def scored(run: Run, rate: float, metric: str) -> TriedRate:
     losses = document_losses(trained.evaluator("dev"))
     estimate = loss_interval(losses, metric)
     collapsed = collapse_sentence(trained.task.target.findings(losses.examples, trained.task.labels))
-    between = (estimate.low, estimate.high) if math.isfinite(estimate.low) else None
-    return TriedRate(rate, estimate.value, between, len(losses), run.state.epochs, collapsed)
+    return TriedRate(rate, estimate.value, estimate.interval, len(losses), run.state.epochs, collapsed)
 
 
 class RatesRecord(TypedDict):

@@ -13,6 +13,7 @@ from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import Choice, ConfigError, Settings, choices_of
 from attnlab.evaluation.comparison import Comparison, Verdict
+from attnlab.metrics.metric import known
 from attnlab.model.adapters import ADAPTERS
 from attnlab.session.adapting import adapting_config
 from attnlab.studies.outcome import ArmOutcome, ArmState, StudyOutcome
@@ -165,8 +166,8 @@ def _of(comparison: Comparison, ground: Ground, arms: Mapping[str, ArmOutcome]) 
         ground,
         *(arm.name, first.name, comparison.metric, comparison.difference, comparison.low, comparison.high),
         margin=comparison.margin,
-        share=tuned if math.isfinite(tuned) else None,
-        times=times if math.isfinite(times) else None,
+        share=known(tuned),
+        times=known(times),
     )
 
 

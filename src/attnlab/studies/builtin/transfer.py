@@ -24,11 +24,11 @@ Time: one pretraining and six arms × 5 seeds; --plan tells what that takes on y
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attnlab.metrics.metric import known
 from attnlab.runs.result import RunResult
 from attnlab.studies.builtin.pretrained import BASE, MODEL, START
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
@@ -141,10 +141,6 @@ def point(arm: str, runs: list[RunResult], metric: str) -> LabelledArm:
         high=known(score.high) if score else None,
         n=score.n if score else None,
     )
-
-
-def known(number: float) -> float | None:
-    return number if math.isfinite(number) else None
 
 
 def line(name: str, points: list[LabelledArm]) -> SeriesRecord:
