@@ -146,13 +146,15 @@ MOMENTS = {
 }
 
 
-def moments_phrase(moments: Sequence[tuple[str, int | None]]) -> str:
-    """When a check was made: before training; at evaluation, steps 40 and 80."""
+def moments_phrase(moments: Sequence[tuple[str, int | None]], seed: int | None = None) -> str:
+    """When a check was made: before training; at evaluation, steps 40 and 80. `seed` is that of the run of
+    the same arm in which it was made before training, where it was another."""
     phrases = []
     for when in dict.fromkeys(when for when, _ in moments):
         steps = [f"{step:,}" for moment, step in moments if moment == when and step]
         named = f", step{'s' * (len(steps) > 1)} {in_words(steps)}" if steps else ""
-        phrases.append(f"{MOMENTS.get(when, when)}{named}")
+        asked = f", in the run of seed {seed}" if seed is not None and when == "before" else ""
+        phrases.append(f"{MOMENTS.get(when, when)}{named}{asked}")
     return "; ".join(phrases)
 
 
