@@ -37,6 +37,8 @@ COMMANDS = {
     "predict": "attnlab.cli.predict:predict",
     "ask": "attnlab.cli.ask:ask",
     "generate": "attnlab.cli.generate:generate",
+    "translate": "attnlab.cli.translate:translate",
+    "summarise": "attnlab.cli.translate:summarise",
     "search": "attnlab.cli.search:search",
     "check": "attnlab.cli.check:check",
     "convert": "attnlab.cli.convert:convert",
