@@ -47,6 +47,7 @@ __all__ = [
     "Greedy",
     "Group",
     "Grouped",
+    "Gru",
     "Head",
     "Hub",
     "Induction",
@@ -56,6 +57,7 @@ __all__ = [
     "Linear",
     "LongestFirst",
     "Lora",
+    "Lstm",
     "Masked",
     "ModularAddition",
     "Multilabel",
@@ -379,6 +381,11 @@ def Grouped(*, shared: ranges.Count = 1, query_key_norm: Literal["none", "layer"
     return choice("projections", "grouped", **locals())
 
 
+def Gru(*, attention: Literal["none", "additive", "dot"] = "none") -> Choice:
+    """GRU: one state that is handed on from token to token, and gates that say what of it is kept."""
+    return choice("trunks", "gru", **locals())
+
+
 def Head() -> Choice:
     """Head: only the model's head is trained, on what the frozen trunk makes of each text."""
     return choice("adapters", "head")
@@ -467,6 +474,11 @@ def Lora(
 ) -> Choice:
     """LoRA: chosen maps get an update of low rank."""
     return choice("adapters", "lora", **locals())
+
+
+def Lstm(*, attention: Literal["none", "additive", "dot"] = "none") -> Choice:
+    """LSTM: a cell that is added to, behind gates, beside the state that is handed on."""
+    return choice("trunks", "lstm", **locals())
 
 
 def Masked(

@@ -150,7 +150,7 @@ class Stack(nn.Module):
             memory = None if cache is None else cache.layers[layer]
 
             def sources(projections: Projections, layer: int = layer) -> tuple[Tensor, Tensor]:
-                return _sources(projections, encoded, cache, layer)
+                return cached_sources(projections, encoded, cache, layer)
 
             before = None if virtual is None else partial(virtual.sources, layer)
             x = block(x, Scope(pairs[layer], rotation, memory, cross, sources, before, beams))
@@ -166,7 +166,7 @@ class Stack(nn.Module):
         return [shared[bias] for bias in biases]
 
 
-def _sources(
+def cached_sources(
     projections: Projections, encoded: Tensor | None, cache: Cache | None, layer: int
 ) -> tuple[Tensor, Tensor]:
     """A cross-attention's keys and values, which a cache computes once."""
