@@ -45,7 +45,8 @@ class ScoredRows:
 
     reported: Mapping[str, float]
     columns: Mapping[str, NDArray[Any]]
-    task: Task
+    task: Task | None = None
+    """None where texts of files are scored, which may be anybody's."""
     texts: Sequence[Example] = ()
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     wanted: Sequence[int] = ()
@@ -58,7 +59,7 @@ class ScoredRows:
 
     @property
     def said(self) -> Said:
-        return Said(self.columns, self.task.labels.names, self.texts)
+        return Said(self.columns, () if self.task is None else self.task.labels.names, self.texts)
 
     def said_for(self, metric: str) -> Said | None:
         """What a metric is made of; None where it is not at hand, or the metric has no second route."""
@@ -178,7 +179,7 @@ def windowed(scored: ScoredRows) -> bool:
 
 def other_labels(scored: ScoredRows) -> Iterator[Fault]:
     """Rows whose label is not the one in the file."""
-    if not len(scored.rows) or not len(scored.numbers):
+    if scored.task is None or not len(scored.rows) or not len(scored.numbers):
         return
     if int(scored.numbers.max()) >= len(scored.rows):
         values: dict[str, Value] = {"n": int(scored.numbers.max()) + 1, "rows": len(scored.rows)}

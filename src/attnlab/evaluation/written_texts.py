@@ -57,8 +57,8 @@ class TextWriter:
         return [self.tokenizer.decode([token for token in text.new if token != stop]) for text in written]
 
 
-def of_texts(texts: Sequence[str]) -> NDArray[Any]:
-    """A column of text."""
+def of_texts(texts: Sequence[str] | Sequence[tuple[str, ...]]) -> NDArray[Any]:
+    """A column of text, or of several texts for each example."""
     column = np.empty(len(texts), dtype=object)
     column[:] = texts
     return column

@@ -7,7 +7,7 @@ The columns are detokenised, cased text; a reference is a text, or a tuple of se
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -44,13 +44,12 @@ class OfNgrams(Metric):
         return np.array(counts, np.float64).reshape(len(counts), len(counts_of(self.name, "", ("",))))
 
     def of(self, sums: Floats) -> Floats:
-        sacre = sacre_metric(self.name)
-
-        def score(counts: Floats) -> float:
-            return float(sacre._compute_score_from_stats(counts.tolist()).score)
-
-        values: Floats = np.apply_along_axis(score, -1, sums)
+        values: Floats = np.apply_along_axis(lambda counts: self.score(counts).score, -1, sums)
         return values
+
+    def score(self, sums: Floats) -> Any:
+        """Sacrebleu's own score of sums, with all that it is made of."""
+        return sacre_metric(self.name)._compute_score_from_stats(sums.tolist())
 
     def signature(self, examples: Examples) -> str:
         sacre, counts = sacre_metric(self.name), {len(texts) for texts in references_of(examples)}
@@ -140,6 +139,7 @@ class ExactText(Accuracy):
         return np.array([float(text.strip() in {one.strip() for one in right}) for text, right in pairs])
 
 
+@cache
 def sacre_metric(name: str) -> Any:
     """Sacrebleu's own metric, with its default settings."""
     from sacrebleu.metrics.bleu import BLEU  # takes a while to import, as rouge-score does
