@@ -34,6 +34,7 @@ COMMANDS = {
     "train": "attnlab.cli.train:train",
     "adapt": "attnlab.cli.adapt:adapt",
     "evaluate": "attnlab.cli.evaluate:evaluate",
+    "score": "attnlab.cli.score:score",
     "predict": "attnlab.cli.predict:predict",
     "ask": "attnlab.cli.ask:ask",
     "generate": "attnlab.cli.generate:generate",
