@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from attnlab.explain.head_kinds import KINDS, NAMED_AT, REPEATED, TIMES, distanc
 from attnlab.model.capture import capture
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
+from attnlab.model.places import places_of
 from attnlab.model.tokens import Tokens
 
 WORDS = 24
@@ -290,7 +292,13 @@ def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
     patterns = [f"{side}layers.*.attention.weights" for side in sides]
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
-    with undisturbed(model), capture(model, *patterns) as seen:
+    names = [name for pattern in patterns for name in fnmatch.filter(places_of(model.trunk), pattern)]
+    if not names:
+        raise ConfigError(
+            f"This model's trunk is a {type(model.trunk).__name__} with no attention to show; a recurrent "
+            "encoder-decoder has one with trunk gru(attention=additive)."
+        )
+    with undisturbed(model), capture(model, *names) as seen:
         model(**row.inputs, objective=hidden_states)
     layers = []
     for place, weights in seen.items():

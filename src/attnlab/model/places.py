@@ -15,12 +15,15 @@
 
 Cross-attention has the places of attention under `layers.N.cross_attention` and `layers.N.cross_heads`. An
 encoder-decoder puts `encoder.` or `decoder.` before each name. `*` stands for any one part of a name.
+
+A recurrent trunk has embedding, input and output of each layer (what it hands up, not its state), final, and
+where it attends to a source the places of cross-attention under its last layer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
@@ -31,6 +34,7 @@ from torch import nn
 from attnlab.config.values import ConfigError
 from attnlab.model.blocks import Attention, Block, CrossAttention, PositionWise, Residual
 from attnlab.model.stack import Stack
+from attnlab.model.trunks.recurrent import Recurrent, RecurrentStack
 from attnlab.model.trunks.transformer import transformer_of
 from attnlab.model.trunks.trunk import Trunk
 
@@ -48,12 +52,29 @@ class Place:
 
 def places_of(trunk: Trunk) -> dict[str, Place]:
     """Every place of a trunk by its name."""
-    stacks = transformer_of(trunk).stacks()
+    stacks: Mapping[str, Iterable[tuple[str, Place]]]
+    if isinstance(trunk, Recurrent):
+        stacks = {side: _of_recurrent(stack, trunk) for side, stack in trunk.stacks().items()}
+    else:
+        stacks = {side: _of_stack(stack) for side, stack in transformer_of(trunk).stacks().items()}
     return {
         (f"{side}.{name}" if len(stacks) > 1 else name): place
-        for side, stack in stacks.items()
-        for name, place in _of_stack(stack)
+        for side, places in stacks.items()
+        for name, place in places
     }
+
+
+def _of_recurrent(stack: RecurrentStack, trunk: Recurrent) -> Iterator[tuple[str, Place]]:
+    """Attention is after the last layer, and counted to it."""
+    last, output = len(stack.layers) - 1, trunk.output if stack is trunk.main else None
+    yield "embedding", Place(stack.embedding, "output")
+    for number, layer in enumerate(stack.layers):
+        yield f"layers.{number}.input", Place(layer, "input")
+        yield f"layers.{number}.output", Place(layer, "output")
+        if output is not None and number == last:
+            for name, place in _of_part(output.attention):
+                yield f"layers.{number}.{name}", place
+    yield "final", Place(trunk.final if stack is trunk.main else stack, "output")
 
 
 def _of_stack(stack: Stack) -> Iterator[tuple[str, Place]]:
@@ -105,9 +126,10 @@ def _near(places: dict[str, Place], pattern: str) -> str:
 
 def _listed(places: dict[str, Place]) -> str:
     layers = max(int(n) for name in places for n in re.findall(r"layers\.(\d+)", name))
-    heads = max(int(n) for name in places for n in re.findall(r"heads\.(\d+)", name))
+    heads = [int(n) for name in places for n in re.findall(r"heads\.(\d+)", name)]
     names = ", ".join(dict.fromkeys(_general(name) for name in places))
-    return f"Its places are {names}, with N from 0 to {layers} and M from 0 to {heads}; * stands for any."
+    numbers = f"N from 0 to {layers}" + (f" and M from 0 to {max(heads)}" if heads else "")
+    return f"Its places are {names}, with {numbers}; * stands for any."
 
 
 def _general(name: str) -> str:

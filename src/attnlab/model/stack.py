@@ -144,15 +144,16 @@ class Stack(nn.Module):
         x = self.embedding(ids, tokens, types, virtual, vectors)
         rotation = self.positions.rotation(tokens)
         pairs = self._pairs(Pairs(tokens, keys, self.mask))
-        cross = None if source_tokens is None else Pairs(tokens, source_tokens)
+        beams = 1 if cache is None else cache.beams
+        cross = None if source_tokens is None else Pairs(tokens.joined(beams), source_tokens)
         for layer, block in enumerate(self.blocks):
             memory = None if cache is None else cache.layers[layer]
 
             def sources(projections: Projections, layer: int = layer) -> tuple[Tensor, Tensor]:
-                return _sources(projections, encoded, cache, layer)
+                return cached_sources(projections, encoded, cache, layer)
 
             before = None if virtual is None else partial(virtual.sources, layer)
-            x = block(x, Scope(pairs[layer], rotation, memory, cross, sources, before))
+            x = block(x, Scope(pairs[layer], rotation, memory, cross, sources, before, beams))
         return self.final(x)
 
     def _pairs(self, plain: Pairs) -> list[Pairs]:
@@ -165,7 +166,7 @@ class Stack(nn.Module):
         return [shared[bias] for bias in biases]
 
 
-def _sources(
+def cached_sources(
     projections: Projections, encoded: Tensor | None, cache: Cache | None, layer: int
 ) -> tuple[Tensor, Tensor]:
     """A cross-attention's keys and values, which a cache computes once."""

@@ -23,7 +23,7 @@ def parameter_terms(stacks: Stacks) -> list[Term]:
     terms: list[Term] = []
     tables: set[int] = set()
     for name, stack in stacks.items():
-        embedding = _embedding_terms(stack.embedding, tables)
+        embedding = embedding_terms(stack.embedding, tables)
         blocks = block_terms(blocks_of(stack), "L")
         stacked = [*embedding, *blocks, *(t.inside("final") for t in terms_of(stack.final))]
         terms += [term.inside(name) for term in stacked]
@@ -49,7 +49,7 @@ def block_terms(blocks: Sequence[Parts], letter: str) -> list[Term]:
     ]
 
 
-def _embedding_terms(embedding: Embedding, seen: set[int]) -> list[Term]:
+def embedding_terms(embedding: Embedding, seen: set[int]) -> list[Term]:
     """Tokens, types, positions and norm. A table that both stacks share counts once."""
     narrow = embedding.positions.narrows
     formula = "V·(D−part)" if narrow else "V·D"
@@ -75,11 +75,15 @@ def _residual_terms(part: Residual) -> list[Term]:
     else:
         assert isinstance(inner, Attention)
         name = "cross-attention" if isinstance(inner, CrossAttention) else "attention"
-        p = inner.projections
-        biased = inner.output.bias is not None
-        output = linear("output", p.heads * p.head_width, p.width, biased, "HK·D")
-        terms = [*p.parameter_terms(), *inner.rule.parameter_terms(), output]
+        terms = attention_terms(inner)
     return [term.inside(name) for term in (*terms_of(part.norm), *terms)]
+
+
+def attention_terms(layer: Attention) -> list[Term]:
+    """The parameters of one attention layer."""
+    p = layer.projections
+    output = linear("output", p.heads * p.head_width, p.width, layer.output.bias is not None, "HK·D")
+    return [*p.parameter_terms(), *layer.rule.parameter_terms(), output]
 
 
 # ---------------------------------------------------------------- operations

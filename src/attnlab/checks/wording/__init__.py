@@ -13,6 +13,7 @@ from attnlab.checks.wording.of_data import OF_DATA
 from attnlab.checks.wording.of_models import OF_MODELS
 from attnlab.checks.wording.of_rows import OF_ROWS, not_compared
 from attnlab.checks.wording.of_scores import CURE, NOT_LEARNED, OF_SCORES, SCORED_AS
+from attnlab.checks.wording.of_texts import OF_TEXTS
 from attnlab.checks.wording.template import Sentences, Template
 from attnlab.config.wording import count_of, in_words, listing, with_true_minus
 
@@ -49,6 +50,7 @@ TEMPLATES: Mapping[tuple[str, str], Template] = {
     **OF_DATA,
     **OF_SCORES,
     **OF_ROWS,
+    **OF_TEXTS,
 }
 
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)

@@ -106,7 +106,9 @@ def depends_on_visible_tokens_alone(case: SmallModel, model: Model) -> None:
 def reachable(case: SmallModel, model: Model, layout: str) -> Tensor:
     """(B,T,T): whether output i may depend on input j, through all layers and each token's own residual."""
     tokens = case.tokens(**LAYOUTS[layout])
-    assert isinstance(model.trunk, Transformer)
+    if not isinstance(model.trunk, Transformer):
+        rows = (tokens.select(torch.tensor([row])) for row in range(tokens.rows))
+        return torch.stack([model.trunk.ways(row)[0].reach for row in rows]).expand(B, -1, -1)
     stack = model.trunk.main
     mask = Pairs(tokens, tokens, stack.mask).within(stack.rules()[0].layout).allowed
     step = torch.ones(B, T, T, dtype=torch.bool) if mask is None else mask[:, 0].expand(B, -1, -1)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from attnlab.config.registry import Registry, table
-from attnlab.config.schema import ModelSettings
+from attnlab.config.schema import FAMILIES, ModelSettings
 from attnlab.config.values import ConfigError, written
 from attnlab.model.trunks.trunk import Trunk
 
@@ -15,7 +15,11 @@ TRUNKS: Registry[Trunk] = Registry(
     "trunks",
     base="attnlab.model.trunks.trunk:Trunk",
     default="transformer",
-    variants={"transformer": "attnlab.model.trunks.transformer:Transformer"},
+    variants={
+        "transformer": "attnlab.model.trunks.transformer:Transformer",
+        "gru": "attnlab.model.trunks.recurrent:Gru",
+        "lstm": "attnlab.model.trunks.recurrent:Lstm",
+    },
 )
 SHARED = ("trunk", "vocabulary", "length", "width", "norm", "bias", "dropout", "output")
 """Settings of every model: a head or the data needs them, whatever the trunk."""
@@ -42,12 +46,12 @@ def build_trunk(settings: ModelSettings) -> Trunk:
 def _refuse_unused(settings: ModelSettings, used: set[str]) -> None:
     """Stop at a setting that changes nothing of this trunk: a result would be recorded under its name."""
     for f in fields(settings):
-        value, default = getattr(settings, f.name), f.default
+        value, default = getattr(settings, f.name), FAMILIES[settings.family].get(f.name, f.default)
         if f.name in used or value in (default, _complete(f.metadata, default)):
             continue
         raise ConfigError(
             f'model.{f.name} is {written(value)}, and trunk "{settings.trunk}" does not use it; leave '
-            f"model.{f.name} out."
+            f"model.{f.name} out, or set it to {written(default)}, which it is by default."
         )
 
 
