@@ -14,6 +14,7 @@ from torch import Tensor
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import in_words
 from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.dataset import Dataset, no_progress
 from attnlab.data.encode import ENCODINGS
@@ -114,6 +115,8 @@ class Trained(Session):
         """Which checkpoint it is, in words."""
         if self.imported:
             return "as it was published"
+        if averaged := self.record.get("averaged"):
+            return f"the mean of steps {in_words(averaged['steps'])}"
         best = self.record.get("best") or {}
         if best.get("value") is None or best.get("step") != self.step:
             return f"step {self.step:,}"
