@@ -311,7 +311,12 @@ class Trained(Session):
         return evaluate(self, split, on=on, probes=asked, rows=rows, **reading)
 
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
-        """Where each head looks on a text or a pair, and what happens without it; a notebook draws it."""
+        """Where each head looks on a text or a pair, and what happens without it; a notebook draws it.
+
+        A translator's second text is what it writes for the first, unless another target is given.
+        """
+        if self.translates and not pair:
+            pair = str(self.translate(text))
         return self.reading.attention(text, pair, layer=layer, head=head)
 
     def heads(
