@@ -222,10 +222,16 @@ SELECTED = [
 ]
 
 
+@pytest.mark.parametrize("trunk", ["transformer", "gru", "lstm(attention=additive)"])
 @pytest.mark.parametrize("sources", [[[1, 2, 3, 4], [9, 8], [5, 5, 6]], None])
 @torch.no_grad()
-def test_selected_rows_go_on_as_their_own_text(sources, double):
-    settings = {"vocabulary": 23, "width": 16, "heads": 4, "layers": 2, "length": 40}
+def test_selected_rows_go_on_as_their_own_text(trunk, sources, double):
+    settings = {
+        "vocabulary": 23,
+        "width": 16,
+        "layers": 2,
+        "trunk": trunk if sources else trunk.split("(")[0],
+    }
     model = sharpened((lab.encoder_decoder if sources else lab.decoder)(**settings))
     decoder = Decoder(model, PROMPTS, sources=sources)
     rows = [(list(prompt), sources and sources[row]) for row, prompt in enumerate(PROMPTS)]

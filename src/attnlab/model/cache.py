@@ -132,7 +132,10 @@ class Cache:
 
     def _select_sources(self, tokens: Tokens, rows: Tensor) -> None:
         """The sources of these rows, each once where as many rows, one after the other, read it."""
-        first = next(source for source in self.sources if source is not None)
+        first = next((source for source in self.sources if source is not None), None)
+        if first is None:  # a decoder that was given one vector of its source, and looks at it no more
+            self.source_tokens = tokens.select(rows)
+            return
         numbers = torch.arange(len(first[0]), device=rows.device)
         held = numbers if self.source_rows is None else self.source_rows
         self.source_of = (numbers if self.source_of is None else self.source_of)[rows]
