@@ -6,6 +6,7 @@ import torch
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.explain.attention_maps import RowOfText, attention_maps
+from attnlab.explain.head_losses import heads_in
 from attnlab.model import recurrence
 from attnlab.model.recurrence import RecurrentLayer, RecurrentState
 from attnlab.model.tokens import Tokens
@@ -137,7 +138,9 @@ def test_its_attention_is_looked_into_and_removed_as_any_other():
 
 def test_what_needs_attention_or_a_transformer_says_so():
     model = translator("none")
-    with pytest.raises(ConfigError, match="no attention"):
+    with pytest.raises(ConfigError, match=r"trunk is a Gru and has no attention.*gru\(attention=additive\)"):
         attention_maps(model, row_of([4, 5], [1, 2]))
+    with pytest.raises(ConfigError, match="has no attention"):
+        heads_in(model)
     with pytest.raises(ConfigError, match="This is for transformers, and the model's trunk is a Gru"):
         lab.attach(model, "prefix")
