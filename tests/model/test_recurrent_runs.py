@@ -12,6 +12,8 @@ from attnlab.model.recurrence import RecurrentLayer, RecurrentState
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import read_findings
 from attnlab.session.trained import Trained
+from attnlab.studies.evidence import drawn_at_random
+from attnlab.training.trace import initial_weights
 from tests.checks.cases import config as case_config
 from tests.checks.cases import found, of
 from tests.training.small_run import config, for_task, merged, set_up, train
@@ -99,6 +101,14 @@ def test_it_resumes_to_the_bit(task, trunk, tmp_path, unchecked):
     whole, parted = (Trained.at(tmp_path / name, which="last").model for name in ("whole", "parted"))
     for p, q in zip(whole.parameters(), parted.parameters(), strict=True):
         assert torch.equal(p, q)
+
+
+def test_first_biases_are_not_taken_for_random_numbers():
+    """Every seed has the same: 0, and 1 at the gate that keeps the state."""
+    first = initial_weights(lab.decoder(vocabulary=9, width=8, trunk="lstm", layers=1))
+    drawn = {name.rpartition(".")[2] for name, summary in first.items() if drawn_at_random(summary)}
+    assert drawn == {"weight", "weight_ih_l0", "weight_hh_l0"}
+    assert "= 0.0 and 1.0" in first["trunk.decoder.layers.0.kernel.bias_ih_l0"]
 
 
 # ---------------------------------------------------------------- looking inside
