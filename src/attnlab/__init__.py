@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from attnlab.model.model import Model
     from attnlab.runs.findings import Findings
     from attnlab.session.folds import CrossValidation
+    from attnlab.session.scoring import Texts, TextScores
     from attnlab.session.trained import Trained
     from attnlab.studies.runner import EndedStudy, RunnableStudy
     from attnlab.tasks.task import Prediction
@@ -50,6 +51,7 @@ __all__ = [
     "patch",
     "preset",
     "probe",
+    "score",
     "study",
     "train",
 ]
@@ -266,6 +268,30 @@ def study(
     from attnlab.studies.study_files import adjusted
 
     return RunnableStudy.of(adjusted(open_study(name), quick=quick, seeds=seeds, set=set or {}, only=only))
+
+
+def score(
+    hypotheses: Texts | Mapping[str, Texts],
+    references: Texts | Sequence[Sequence[str]],
+    *,
+    sources: Texts | None = None,
+) -> TextScores:
+    """BLEU, chrF, ROUGE and exact match of texts, as `attnlab score` gives them: `lab.score("out.txt",
+    "ref.txt")["bleu"]`, or lists of texts in place of files.
+
+    Several references for each text are a list of lists, each as long as the texts. Several systems,
+    `{"old": "old.txt", "new": "new.txt"}`, are compared with the first, paired by line.
+    """
+    from attnlab.session.scoring import score_texts
+
+    named = hypotheses if isinstance(hypotheses, Mapping) else {_name_of(hypotheses): hypotheses}
+    one = isinstance(references, str | Path) or all(isinstance(texts, str) for texts in references)
+    streams = cast("Sequence[Texts]", [references] if one else references)
+    return score_texts(named, streams, sources=sources)
+
+
+def _name_of(texts: Texts) -> str:
+    return str(texts) if isinstance(texts, str | Path) else "texts"
 
 
 def convert(source: str | Path, target: str | Path, *, adapter: bool = False) -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "Constant",
     "Copy",
     "Cosine",
+    "Dates",
     "Denoising",
     "DocstringPairs",
     "Docstrings",
@@ -61,6 +62,7 @@ __all__ = [
     "ModularAddition",
     "Multilabel",
     "Muon",
+    "NumberWords",
     "Packed",
     "Padded",
     "Pair",
@@ -94,6 +96,7 @@ __all__ = [
     "Source",
     "Span",
     "SpanBoundary",
+    "Summaries",
     "Swiglu",
     "Tagging",
     "TokenClassification",
@@ -155,7 +158,12 @@ def Bitfit() -> Choice:
     return choice("adapters", "bitfit")
 
 
-def Bpe(*, vocabulary: ranges.Words = 8000, minimum_count: ranges.Whole = 2) -> Choice:
+def Bpe(
+    *,
+    vocabulary: ranges.Words = 8000,
+    minimum_count: ranges.Whole = 2,
+    digits: Literal["merged", "single"] = "merged",
+) -> Choice:
     """Byte-pair encoding over bytes: no text is unknown, and decoding gives the text back exactly."""
     return choice("tokenizers", "bpe", **locals())
 
@@ -210,6 +218,13 @@ def Copy(
 def Cosine(*, warmup: ranges.Share = 0.02, final: ranges.Share = 0.1) -> Choice:
     """Cosine: half a wave from the full rate down to `final` of it."""
     return choice("schedules", "cosine", **locals())
+
+
+def Dates(
+    *, to: Literal["digits", "words"] = "digits", examples: ranges.Words = 20000, seed: ranges.Seed = 0
+) -> Choice:
+    """`3rd of May 1987` → `1987-05-03`, from six spellings; or back into that one, with `to = "words"`."""
+    return choice("corpora", "dates", **locals())
 
 
 def Denoising(
@@ -316,6 +331,9 @@ def Files(
     encoding: str = "utf-8",
     skip_bad: bool = False,
     separator: Literal["auto", ",", ";", "tab", "|"] = "auto",
+    target_path: str | Sequence[str] = (),
+    target_dev: str | Sequence[str] = (),
+    target_test: str | Sequence[str] = (),
 ) -> Choice:
     """Local files: .txt, .jsonl, .csv, .tsv, .parquet, .conll, SQuAD's .json, folders, globs, .gz of them."""
     return choice("corpora", "files", **locals())
@@ -497,6 +515,17 @@ def Muon(
 ) -> Choice:
     """Muon: the momentum of each hidden matrix, made orthogonal; AdamW for everything else."""
     return choice("optimizers", "muon", **locals())
+
+
+def NumberWords(
+    *,
+    to: Literal["digits", "words"] = "digits",
+    digits: Annotated[int, ranges.Range(least=1, most=12)] = 12,
+    examples: ranges.Words = 20000,
+    seed: ranges.Seed = 0,
+) -> Choice:
+    """`three hundred and five` → `305`, up to twelve digits; or back, with `to = "words"`."""
+    return choice("corpora", "number_words", **locals())
 
 
 def Packed(*, batch_size: ranges.Count = 32) -> Choice:
@@ -730,6 +759,11 @@ def Span() -> Choice:
 def SpanBoundary(*, tied: bool = True, longest: ranges.Count = 10) -> Choice:
     """Span boundary: a language model that also guesses each masked word from its span's two neighbours."""
     return choice("heads", "span_boundary", **locals())
+
+
+def Summaries() -> Choice:
+    """Docstrings to summarise: the body is the source, and the first sentence that stood above it the target."""
+    return choice("corpora", "summaries")
 
 
 def Swiglu(*, expand: ranges.Multiple = 2.6875, dropout: ranges.BelowOne = 0.0) -> Choice:

@@ -36,6 +36,13 @@ def test_the_runs_own_evaluation_has_its_denominators(task, batches):
     assert finding.outcome == "pass", finding.found
 
 
+def test_scores_of_train_beside_those_of_dev_are_no_parts_of_the_loss():
+    about = scored(case(when="evaluation"))
+    beside = {f"train_{name}": value + 1 for name, value in about.scores.items()}
+    finding = found("denominators", replace(about, scores=dict(about.scores) | beside))
+    assert finding.outcome == "pass", finding.found
+
+
 def test_a_mean_of_exponentials_is_no_perplexity():
     about = scored(case(when="evaluation"))
     wrong = dict(about.scores) | {"perplexity": about.scores["perplexity"] * 1.01}

@@ -21,6 +21,7 @@ from attnlab.metrics.metric import Estimate, Examples, Metric
 from attnlab.session.evaluating import scores_of, values_and_intervals
 from attnlab.tasks import TASKS
 from tests.checks.cases import found, made, of
+from tests.metrics.noisy_texts import written
 
 LABELLED = [name for name in TASKS if not TASKS[name].target.of_words]
 NAMES = ["O", "B-A", "I-A", "B-B", "I-B"]
@@ -66,6 +67,7 @@ def columns_of(n=80, seed=0):
         "invalid": np.array([float(tags.invalid([NAMES[t] for t in b if t >= 0])) for b in said]),
         "word_truth": truth,
         "word_tags": said,
+        **written(seed, n).columns,
         "rank": draw.geometric(0.3, n),
         "margin": draw.normal(0, 2, n),
         "threshold": np.full(n, 0.3),

@@ -115,5 +115,5 @@ def test_a_command_ends_in_an_answer_or_a_sentence(question, runs, monkeypatch):
 
 
 def test_every_command_is_asked():
-    about_no_run = {"list", "run"}
+    about_no_run = {"list", "run", "score"}
     assert {question.split()[0] for question in QUESTIONS.values()} | about_no_run == set(COMMANDS)

@@ -278,15 +278,19 @@ def test_a_budget_in_seconds_says_that_it_does_not_resume_exactly(tmp_path):
     assert len(warned) == 1 and "The budget is in seconds" in warned[0]
 
 
-def test_other_threads_are_told_since_the_last_bits_may_differ(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "before", "words"),
+    [("threads", 64, "threads was 64, now 1"), ("products", "another", "products was another, now ")],
+)
+def test_another_machine_is_told_since_the_last_bits_may_differ(tmp_path, name, before, words):
     train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "run")
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    record["versions"]["threads"] = 64
+    record["versions"][name] = before
     (tmp_path / "run" / "run.json").write_text(json.dumps(record))
     train(config(tmp_path, training={"budget": {"steps": 2}}), tmp_path / "run", resume=True)
     lines = read_events(tmp_path / "run" / "metrics.jsonl")
     warned = [line["message"] for line in lines if line["event"] == "warned"]
-    assert len(warned) == 1 and "threads was 64, now 1" in warned[0]
+    assert len(warned) == 1 and words in warned[0]
 
 
 def writers():

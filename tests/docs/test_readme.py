@@ -83,6 +83,7 @@ SHORTENED = {
     " check mini-gpt": f"{SMALL} --set data.corpus=notes.txt",
     " train classifier-mini": TAUGHT,
     " train tagger-mini": TAUGHT + """ --set 'data.corpus.packages=["logging", "http"]'""",
+    " train translator-mini": f"{LITTLE} --set data.corpus.examples=200",
     " run masking": f"{LITTLE} --set data.corpus=notes.txt --seeds 1",
     " adapt ": "--set training.optimizer.learning_rate=0.02",
 }

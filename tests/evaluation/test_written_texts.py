@@ -2,12 +2,15 @@
 verdict."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from attnlab.checks.recomputed_metrics import RecomputedMetrics, scored_in_training
 from attnlab.config.files import config_of
 from attnlab.config.values import ConfigError
-from attnlab.evaluation.written_texts import FILE, read_texts
+from attnlab.evaluation.written_texts import FILE, of_texts, read_texts
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import read_findings
@@ -67,16 +70,53 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     alone = [trained.generate(one.text, rule="greedy") for one in texts]
     assert [one.split() for one in examples["generated"]] == [one.split() for one in alone]
     assert any(alone)
-    told = trained.evaluate("dev")["measures"]["echoes"]
-    assert told["interval"][0] < told["value"] < told["interval"][1]
+    result = trained.evaluate("dev")
+    measures = result["measures"]
+    for name in ("echoes", "bleu", "chrf", "rougeL"):
+        score = measures[name]
+        assert score["interval"][0] < score["value"] < score["interval"][1]
+    assert "tok:13a" in measures["bleu"]["signature"] and "tok:13a" in str(result.document())
+    assert measures["bleu"]["value"] == METRICS.build("bleu").value(trained.evaluator("dev").said())
+    confirmed = [one for one in result.confirmations if one.check == "recomputed_metrics"]
+    (recomputed,) = [one for one in confirmed if one.kind == "agree"]
+    assert recomputed.values["unconfirmed"] == ["echoes"] and recomputed.values["intervals"] >= 4
 
 
 def test_the_checks_know_a_metric_of_texts_from_a_part_of_the_loss(tmp_path):
-    """Perplexity is e to the power of the loss of the words, whatever else was scored."""
+    """Perplexity is e to the power of the loss of the words, whatever else was scored. Every score of written
+    text is computed a second time, and has the signature of its package."""
     brief = copying(tmp_path, budget={"steps": 4}, evaluate_every=4, generate_every=4)
-    train(config_of(brief), tmp_path / "run")
-    outcomes = {one.check: one.outcome for one in read_findings(tmp_path / "run")}
+    run = train(config_of(brief), tmp_path / "run")
+    findings = {one.check: one for one in read_findings(tmp_path / "run")}
+    outcomes = {name: finding.outcome for name, finding in findings.items()}
     assert outcomes["denominators"] == "pass" and "fail" not in outcomes.values()
+    assert findings["recomputed_metrics"].values["unconfirmed"] == ["echoes"]
+    (line,) = lines_of(run, "evaluated")
+    assert {"bleu", "chrf", "rouge1", "exact_text"} <= {*line["scores"]}
+    assert line["signatures"]["bleu"].startswith("BLEU|nrefs:1|case:mixed")
+
+
+@pytest.mark.parametrize("fault", ["tokenised", "lower case", "mean of sentences"])
+def test_a_score_of_other_text_than_was_written_is_found(tmp_path, unchecked, monkeypatch, fault):
+    """BLEU of parted or lower-cased words, and the mean of sentences' BLEU, are other numbers."""
+    session = Session(config_of(copying(tmp_path, budget={"steps": 4})))
+    evaluation = session.evaluator("dev")(written=8)
+    references = evaluation.texts["reference"]
+    texts = Examples({"generated": of_texts([f"{text}." for text in references]), "reference": references})
+    evaluation = replace(evaluation, texts=texts)
+    changes = {"tokenised": lambda text: text.replace("e", " e"), "lower case": str.upper}
+    bleu = METRICS.build("bleu")
+    if fault in changes:
+        said = of_texts([changes[fault](text) for text in texts["generated"]])
+        wrong = bleu.value(Examples({"generated": said, "reference": texts["reference"]}))
+    else:
+        wrong = float(np.mean(bleu.of(bleu.parts(texts))))
+    about = {"task": session.task, "dataset": session.dataset}
+    for value, outcome in ((bleu.value(texts), "pass"), (wrong, "fail")):
+        scored = scored_in_training(evaluation, "dev", {"bleu": value}, **about)
+        finding = RecomputedMetrics().judge("evaluation", scored)
+        assert finding.outcome == outcome, finding.found
+    assert finding.kind == "misreported" and finding.values["metric"] == "bleu"
 
 
 def test_a_task_that_writes_nothing_is_refused_before_any_work(tmp_path):

@@ -8,6 +8,7 @@ import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.generation import DECODING
 from attnlab.generation.beam import beam_search, beam_searches
+from attnlab.generation.decoder import Decoder
 from attnlab.generation.generate import Written, generate, stream
 from attnlab.generation.request import ELSEWHERE, request_of
 from attnlab.generation.rules import FIRST, Chance, Greedy, Sample
@@ -208,6 +209,40 @@ def test_beams_with_a_source_keep_their_own_row(double):
     best = beam_search(model, [0], width=3, length=5, source=[4, 5, 6])[0]
     logs = model(torch.tensor([[0, *best.new]]), source=torch.tensor([[4, 5, 6]]))[0].log_softmax(-1)
     assert best.total == pytest.approx(float(sum(logs[i, t] for i, t in enumerate(best.new))))
+
+
+SELECTED = [
+    [0, 0, 0, 1, 1, 1, 2, 2, 2],  # a beam each
+    [0, 1, 1, 3, 4, 5, 8, 7, 6],  # inside the beams
+    [0, 1, 2, 6, 7, 8],  # a search that ended
+    [3, 0, 1, 2, 4, 5],  # between the beams
+    [0, 0, 1, 5],
+    [0, 1, 2],
+    [2],
+]
+
+
+@pytest.mark.parametrize("trunk", ["transformer", "gru", "lstm(attention=additive)"])
+@pytest.mark.parametrize("sources", [[[1, 2, 3, 4], [9, 8], [5, 5, 6]], None])
+@torch.no_grad()
+def test_selected_rows_go_on_as_their_own_text(trunk, sources, double):
+    settings = {
+        "vocabulary": 23,
+        "width": 16,
+        "layers": 2,
+        "trunk": trunk if sources else trunk.split("(")[0],
+    }
+    model = sharpened((lab.encoder_decoder if sources else lab.decoder)(**settings))
+    decoder = Decoder(model, PROMPTS, sources=sources)
+    rows = [(list(prompt), sources and sources[row]) for row, prompt in enumerate(PROMPTS)]
+    for step, kept in enumerate(SELECTED):
+        new = [(3 * step + 5 * place) % 23 for place in range(len(kept))]
+        decoder.select(torch.tensor(kept))
+        decoder.step(torch.tensor(new))
+        rows = [([*rows[row][0], token], rows[row][1]) for row, token in zip(kept, new, strict=True)]
+        for scores, (text, source) in zip(decoder.next, rows, strict=True):
+            given = {"source": torch.tensor([source])} if source else {}
+            assert torch.allclose(scores, model(torch.tensor([text]), **given)[0, -1])
 
 
 @pytest.mark.parametrize("penalty", [0.0, 1.0])

@@ -12,6 +12,7 @@ from sklearn import metrics as sk
 from attnlab.config.registry import card
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import CLUSTER, Examples, freedom_of, mean_of, t_reach, wilson
+from tests.metrics.noisy_texts import written
 
 
 def classified(seed, n=60, classes=4, skill=1.0):
@@ -73,7 +74,7 @@ def answered(seed, n=40):
 
 TAGS = dict.fromkeys(("entities", "tag_counts", "invalid"), tagged)
 MADE = (
-    {"rank": ranked, "margin": answered}
+    {"rank": ranked, "margin": answered, "generated": written}
     | TAGS
     | {
         "nats": counted,

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import attnlab as lab
+from attnlab.checks.dependency import Dependency
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError
 from attnlab.evaluation import features as features_module
@@ -14,6 +15,7 @@ from attnlab.model.adapters import ADAPTERS
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.events import Stepped
+from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.record import read_record
 from attnlab.session import training as run_module
@@ -23,6 +25,7 @@ from attnlab.training.checkpoint import read_checkpoint
 from tests.session.adapted import RATE, KilledError, adapt, asked, weights
 from tests.session.commands import answer, command
 from tests.training.small_run import sentences, train
+from tests.unchecked import checked_by
 
 SHORT = ["--set", RATE, "--set", "training.budget.epochs=3"]
 
@@ -220,6 +223,24 @@ def test_each_text_is_read_once_however_many_epochs(home, tmp_path, unchecked, r
     del reads[:]
     train(asked(home, adapter="bitfit", set=[RATE]), tmp_path / "other")
     assert sum(reads) > 2 * sum(rows), "a trunk that is trained reads them in every epoch"
+
+
+def test_a_trunk_that_stays_as_it_is_is_not_asked_again_after_training(home, tmp_path, monkeypatch):
+    asked_at, own = [], Dependency.answer
+
+    def answered(check, subject):
+        asked_at.append(subject.when)
+        return own(check, subject)
+
+    monkeypatch.setattr(Dependency, "answer", answered)
+    short = [RATE, "training.budget.epochs=1"]
+    with checked_by("dependency"):
+        head = train(asked(home, adapter="head", set=short), tmp_path / "head")
+        assert asked_at == ["before"]
+        train(asked(home, set=short), tmp_path / "full")
+        assert asked_at == ["before", "before", "after"]
+    before, after = (finding for finding in read_findings(tmp_path / "head") if finding.check == "dependency")
+    assert (after.when, after.step, after.outcome) == ("after", head.state.step, before.outcome)
 
 
 def test_a_head_that_was_killed_goes_on_to_the_same_bits(home, tmp_path, unchecked):

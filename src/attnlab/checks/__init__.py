@@ -41,6 +41,8 @@ CHECKS: Registry[Check] = Registry(
         "honesty": "attnlab.checks.honesty:Honesty",
         "denominators": "attnlab.checks.denominators:Denominators",
         "samples": "attnlab.checks.samples:Samples",
+        "outputs": "attnlab.checks.outputs:Outputs",
+        "text_pairs": "attnlab.checks.text_pairs:TextPairs",
         "learned": "attnlab.checks.learned:Learned",
         "majority": "attnlab.checks.majority:Majority",
         "collapse": "attnlab.checks.collapse:Collapse",

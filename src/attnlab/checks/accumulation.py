@@ -38,6 +38,7 @@ class Accumulation(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
+    same_for_seeds: ClassVar[bool] = True
     samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:

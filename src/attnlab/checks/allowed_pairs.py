@@ -97,6 +97,7 @@ class AllowedPairs(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 1.5
+    same_for_seeds: ClassVar[bool] = True
     samples_layers: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:

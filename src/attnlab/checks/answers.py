@@ -69,6 +69,7 @@ class Answers(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 1.0
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         task = case.task

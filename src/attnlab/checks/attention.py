@@ -63,6 +63,7 @@ class Attention(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 0.5
+    of_trunk: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         heads = heads_of(case)

@@ -92,6 +92,12 @@ class Check(ABC):
     """Whether it judges what was scored: its finding then is of that step."""
     samples_layers: ClassVar[bool] = False
     """Whether it asks a sample of a very deep model's layers, see `sample_of`; its finding then says so."""
+    of_trunk: ClassVar[bool] = False
+    """Whether it asks the trunk alone: where that is frozen, what was found before training still holds after
+    it (`moved` says whether it stayed as it was)."""
+    same_for_seeds: ClassVar[bool] = False
+    """Whether it asks how a model is built or what its data are, and not which weights or batches a seed
+    drew: before training it is then made once for all seeds of a study's arm."""
 
     @abstractmethod
     def run(self, case: Case) -> Finding:

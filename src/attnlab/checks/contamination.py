@@ -53,6 +53,7 @@ class Contamination(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 1.5
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         dataset = case.dataset

@@ -53,6 +53,7 @@ class Decoding(ModelCheck):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 1.0
+    same_for_seeds: ClassVar[bool] = True
 
     def answer(self, subject: Subject) -> Finding:
         if subject.why_not_written:

@@ -15,6 +15,7 @@ from attnlab.data.example import Example
 from attnlab.data.rows import Rows, Stored
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.metrics import METRICS
+from attnlab.metrics.measures import TRAIN
 from attnlab.model.losses import IGNORE
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.tasks.task import Task
@@ -90,7 +91,8 @@ class Denominators(Check):
 
 def of_words(scores: Mapping[str, float]) -> float:
     """The loss; where it is a sum of parts the first of them, which is that of the words."""
-    parts = (part for name, part in scores.items() if name not in METRICS and name != "targets")
+    known = {*METRICS, "targets"}
+    parts = (part for name, part in scores.items() if name.removeprefix(TRAIN) not in known)
     return next(parts, scores["loss"])
 
 

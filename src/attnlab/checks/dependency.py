@@ -45,6 +45,8 @@ class Dependency(ModelCheck):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 4.0
+    of_trunk: ClassVar[bool] = True
+    same_for_seeds: ClassVar[bool] = True
 
     def answer(self, subject: Subject) -> Finding:
         if not subject.answers_by_place:

@@ -39,6 +39,7 @@ class Giveaway(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         names = case.task.labels.names

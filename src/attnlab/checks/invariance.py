@@ -38,6 +38,7 @@ class Invariance(ModelCheck):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 1.0
+    same_for_seeds: ClassVar[bool] = True
 
     def answer(self, subject: Subject) -> Finding:
         rows = subject.random_rows([min(length, subject.room) for length in LENGTHS])

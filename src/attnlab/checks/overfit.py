@@ -49,6 +49,7 @@ class Overfit(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 1.5
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if case.config.adapter.kind != "full":

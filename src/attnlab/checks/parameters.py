@@ -29,6 +29,7 @@ class Parameters(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 0.3
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         parted = untied(case.model)

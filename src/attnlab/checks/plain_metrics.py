@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.checks.plain_spans import answer_scores, entity_agreement
+from attnlab.checks.plain_texts import bleu, bleu_counts, chrf, chrf_counts, equal_texts, rouge_scores
 from attnlab.data.example import Example
 
 Column = NDArray[Any]
@@ -230,6 +231,7 @@ def stored(*names: str) -> Callable[[Said], Sequence[Sequence[float]]]:
 ONE, SETS, NUMBERS = ("label", "probabilities"), ("labels", "chances"), ("number", "predicted_number")
 TAGS = ("word_truth", "word_tags")
 ANSWERS = ("margin", "threshold", "char_start", "char_end", "answerable")
+TEXTS = ("generated", "reference")
 PLAIN: dict[str, PlainMetric] = {
     "loss": PlainMetric(("nats", "targets"), stored("nats", "targets"), quotient, weight=1),
     "perplexity": PlainMetric(
@@ -290,5 +292,13 @@ PLAIN: dict[str, PlainMetric] = {
     ),
     "recall_at_10": PlainMetric(
         ("rank",), lambda s: ones([float(r < 11) for r in s["rank"].tolist()]), quotient, interval="share"
+    ),
+    "bleu": PlainMetric(TEXTS, lambda said: bleu_counts(said.columns), bleu),
+    "chrf": PlainMetric(TEXTS, lambda said: chrf_counts(said.columns), chrf),
+    "rouge1": PlainMetric(TEXTS, lambda said: ones(rouge_scores(said.columns, "1")), quotient),
+    "rouge2": PlainMetric(TEXTS, lambda said: ones(rouge_scores(said.columns, "2")), quotient),
+    "rougeL": PlainMetric(TEXTS, lambda said: ones(rouge_scores(said.columns, "L")), quotient),
+    "exact_text": PlainMetric(
+        TEXTS, lambda said: ones(equal_texts(said.columns)), quotient, interval="share"
     ),
 }

@@ -30,6 +30,7 @@ class QueryDuplicates(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if not case.task.target.compares_batch:

@@ -81,6 +81,7 @@ class RecomputedLoss(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 1.0
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         evaluator = evaluator_of(case)

@@ -45,7 +45,8 @@ class ScoredRows:
 
     reported: Mapping[str, float]
     columns: Mapping[str, NDArray[Any]]
-    task: Task
+    task: Task | None = None
+    """None where texts of files are scored, which may be anybody's."""
     texts: Sequence[Example] = ()
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     wanted: Sequence[int] = ()
@@ -53,10 +54,17 @@ class ScoredRows:
     targets: tuple[int, int] | None = None
     """The least and the most targets that the encoded rows have."""
     intervals: Mapping[str, Interval | None] = field(default_factory=dict)
+    written: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    """What was written and what was to be, where that is of fewer examples than the rest."""
 
     @property
     def said(self) -> Said:
-        return Said(self.columns, self.task.labels.names, self.texts)
+        return Said(self.columns, () if self.task is None else self.task.labels.names, self.texts)
+
+    def said_for(self, metric: str) -> Said | None:
+        """What a metric is made of; None where it is not at hand, or the metric has no second route."""
+        needs = {*PLAIN[metric].needs} if metric in PLAIN else {""}
+        return next((s for s in (self.said, Said(self.written)) if needs <= {*s.columns}), None)
 
 
 @dataclass(frozen=True)
@@ -111,13 +119,13 @@ class RecomputedMetrics(Check):
         if fault is not None:
             return self.finding(when, Outcome.FAIL, fault.kind, fault.number, **fault.values)
         metrics = [name for name in scored.reported if name in METRICS]
-        confirmed = [name for name in metrics if name in PLAIN]
+        confirmed = [name for name in metrics if scored.said_for(name) is not None]
         values: dict[str, Value] = {
             "metrics": len(confirmed),
             "n": len(scored.numbers) or len(scored.said),
             "from_file": bool(len(scored.rows)),
             "intervals": sum(interval is not None for interval in scored.intervals.values()),
-            "unconfirmed": [name for name in metrics if name not in PLAIN],
+            "unconfirmed": [name for name in metrics if name not in confirmed],
         }
         return self.finding(when, Outcome.PASS, "agree", float(len(confirmed)), **values)
 
@@ -171,7 +179,7 @@ def windowed(scored: ScoredRows) -> bool:
 
 def other_labels(scored: ScoredRows) -> Iterator[Fault]:
     """Rows whose label is not the one in the file."""
-    if not len(scored.rows) or not len(scored.numbers):
+    if scored.task is None or not len(scored.rows) or not len(scored.numbers):
         return
     if int(scored.numbers.max()) >= len(scored.rows):
         values: dict[str, Value] = {"n": int(scored.numbers.max()) + 1, "rows": len(scored.rows)}
@@ -229,12 +237,11 @@ def other_ranks(scored: ScoredRows) -> Iterator[Fault]:
 # ---------------------------------------------------------------- values
 def misreported(scored: ScoredRows) -> Iterator[Fault]:
     """Metrics that their definition does not give."""
-    said = scored.said
     for name, value in scored.reported.items():
-        plain = PLAIN.get(name)
-        if plain is None or any(column not in scored.columns for column in plain.needs):
+        said = scored.said_for(name)
+        if said is None:
             continue
-        again = plain.of(said)
+        again = PLAIN[name].of(said)
         values: dict[str, Value] = {"metric": name, "reported": float(value), "recomputed": again}
         if math.isnan(value) and math.isnan(again) and name != "loss":
             continue  # neither route has a value, as of the correlation with a constant
@@ -247,12 +254,12 @@ def misreported(scored: ScoredRows) -> Iterator[Fault]:
 def other_intervals(scored: ScoredRows) -> Iterator[Fault]:
     """Intervals that are wider or narrower than the examples make them, by more than a tenth."""
     for name, claimed in scored.intervals.items():
-        plain = PLAIN.get(name)
-        if plain is None or any(column not in scored.columns for column in plain.needs):
+        said = scored.said_for(name)
+        if said is None:
             continue
         value, limits = float(scored.reported[name]), METRICS[name].limits
         gap, nearest = math.inf, None
-        for expected in expected_intervals(plain, scored.said):
+        for expected in expected_intervals(PLAIN[name], said):
             apart = interval_gap(claimed, expected, value=value, limits=limits)
             gap, nearest = (apart, expected) if apart <= gap else (gap, nearest)
             if gap <= TENTH:
@@ -328,6 +335,7 @@ def scored_in_training(
         numbers=numbers,
         wanted=wanted,
         rows=rows_in_file(dataset, split),
+        written={} if evaluation.texts is None else evaluation.texts.columns,
     )
 
 

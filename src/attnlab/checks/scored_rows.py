@@ -45,6 +45,7 @@ class ScoredRows(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 1.0
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         if "dev" not in case.dataset.splits.names:

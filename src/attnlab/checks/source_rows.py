@@ -53,6 +53,7 @@ class SourceRows(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.5
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         source = source_of(case.dataset)

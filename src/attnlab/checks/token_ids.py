@@ -38,6 +38,7 @@ class TokenIds(ModelCheck):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 1.0
+    same_for_seeds: ClassVar[bool] = True
 
     def answer(self, subject: Subject) -> Finding:
         subject.refuse_unusable()

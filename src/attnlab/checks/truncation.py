@@ -28,6 +28,7 @@ class Truncation(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before",)
     limit: ClassVar[float] = 0.1
+    same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
         dataset, length = case.dataset, case.config.data.length

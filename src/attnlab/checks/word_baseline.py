@@ -54,6 +54,7 @@ class WordBaseline(Check):
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
     limit: ClassVar[float] = 3.0
+    same_for_seeds: ClassVar[bool] = True
     of_scores: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -121,6 +122,24 @@ def tell_unknown(trained: Trained, texts: list[str]) -> None:
         token = trained.tokenizer.token(trained.unknown_token)
         message = shortened(f"Unknown to the tokenizer, and read as {token}: {', '.join(words)}.")
         err.say(toned(Tone.WARNING, message))
+    if message := unseen_sentence(trained, texts):
+        err.say(toned(Tone.WARNING, message))
+
+
+def unseen_sentence(trained: Trained, texts: list[str]) -> str:
+    """Which characters of some texts the training text does not have, and of which script they are; nothing
+    where it has all, or where that is not recorded."""
+    known = trained.tokenizer.text
+    characters = [] if known is None else known.unseen("".join(texts))
+    shown = [character for character in characters if not character.isspace()]
+    if not shown:
+        return ""
+    scripts = dict.fromkeys(unicodedata.name(one, "").split(" ")[0].title() for one in shown if one.isalpha())
+    of = f" ({', '.join(filter(None, scripts))})" if any(scripts) else ""
+    return shortened(
+        f"The training text has none of these characters{of}: {' '.join(shown)}. What the model "
+        "makes of them means nothing."
+    )
 
 
 def weights_used(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:

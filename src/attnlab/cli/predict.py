@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from attnlab.cli.console import (
+    MOST,
     AllowOption,
     JsonOption,
     RunArgument,
@@ -49,9 +50,12 @@ from attnlab.runs.display import Display
 if TYPE_CHECKING:
     from attnlab.session.predicting import FilePredictions, Predictor
     from attnlab.session.trained import Trained
+    from attnlab.session.translating import LineTranslations, Translator
     from attnlab.tasks.task import Prediction, TextSpan
 
 FORMATS = (".csv", ".tsv", ".jsonl")
+LINES = (".txt",)
+"""Where a text goes for each line of a file."""
 
 
 def predict(
@@ -64,11 +68,17 @@ def predict(
         Path | None, typer.Option(help="A file of texts to classify (.csv, .tsv, .jsonl, .parquet, .txt).")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option("--out", help="Where predictions go: .csv, .tsv or .jsonl.")
+        Path | None,
+        typer.Option(
+            "--out",
+            help="Where predictions go: .csv, .tsv, .jsonl; of a translator also .txt, a line for a line.",
+        ),
     ] = None,
     text: TextOption = "",
     pair: PairOption = "",
     scores: Annotated[bool, typer.Option("--scores", help="Add the probability of every class.")] = False,
+    beam: Annotated[int, typer.Option(help="Beam width of a translator; 1: greedy.", min=1, max=MOST)] = 4,
+    penalty: Annotated[float, typer.Option(help="Length penalty of a translator's beam.")] = 1.0,
     batch_size: Annotated[int, typer.Option(help="Batch size.", min=1, max=65_536)] = 64,
     encoding: EncodingOption = "",
     separator: SeparatorOption = "",
@@ -76,7 +86,7 @@ def predict(
     allow: AllowOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Predict the labels of new texts with a trained classifier. Exits 1 where its run failed a check."""
+    """Predict the labels of new texts, or translate a file. Exits 1 where the run failed a check."""
     if bool(texts) == (data is not None):
         raise ConfigError("Give texts, or a file of them with --data FILE --out FILE; one of the two.")
     if (data is None) != (to is None):
@@ -86,10 +96,21 @@ def predict(
     from attnlab.data.corpora.separators import Separator
     from attnlab.session.predicting import FilePredictions, Predictor, predict_each
     from attnlab.session.trained import Trained
+    from attnlab.session.translating import LineTranslations, Translator
 
     trained = Trained.at(run)
-    predictor = Predictor(trained, batch_size=batch_size)
-    if data is not None and to is not None:
+    if to is not None and to.suffix in LINES and not trained.translates:
+        raise ConfigError(f"--out {to}: labels go to a table; use {', '.join(FORMATS)}.")
+    predictor: Predictor | Translator = (
+        Translator(trained, beam=beam, penalty=penalty)
+        if trained.translates
+        else Predictor(trained, batch_size=batch_size)
+    )
+    if data is not None and to is not None and to.suffix in LINES and isinstance(predictor, Translator):
+        lines = LineTranslations(predictor, data, encoding=encoding or "utf-8", skip_bad=skip_bad)
+        summary = lines_to_file(lines, to, quiet=json)
+        emit(summary) if json else report(summary, trained)
+    elif data is not None and to is not None:
         options = {"text": text, "pair": pair, "encoding": encoding, "skip_bad": skip_bad}
         if separator:
             options["separator"] = coerce(separator, Separator, "--separator")
@@ -104,8 +125,9 @@ def predict(
 
 
 def refuse_target(to: Path) -> None:
-    if to.suffix not in FORMATS:
-        raise ConfigError(f"--out {to} has an unknown format; use {', '.join(FORMATS)}.")
+    if to.suffix not in (*FORMATS, *LINES):
+        known = ", ".join((*FORMATS, *LINES))
+        raise ConfigError(f"--out {to} has an unknown format; use {known}.")
     if to.exists():
         raise ConfigError(f"{to} is there already; give another --out, or remove it.")
     if not to.parent.is_dir():
@@ -120,7 +142,12 @@ def in_two(text: str) -> tuple[str, str]:
 
 
 def show(
-    texts: list[str], predictions: list[Prediction], trained: Trained, predictor: Predictor, *, json: bool
+    texts: list[str],
+    predictions: list[Prediction],
+    trained: Trained,
+    predictor: Predictor | Translator,
+    *,
+    json: bool,
 ) -> None:
     if json:
         emit(
@@ -148,22 +175,38 @@ def report(summary: dict[str, Any], trained: Trained) -> None:
         out.say(invalid_sentence(trained.unsound))
 
 
-def to_file(predictions: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:
-    """Write row by row beside the place of the result, which is there only when it is whole."""
-    beside, rows = to.with_name(f".{to.name}.part"), 0
+@contextmanager
+def whole_file(to: Path) -> Iterator[TextIO]:
+    """Written beside the place of the result, which is there only when it is whole."""
+    beside = to.with_name(f".{to.name}.part")
     try:
-        with (
-            beside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream,
-            counted(quiet) as tell,
-        ):
-            write = writer(stream, to.suffix)
-            for row, prediction in predictions:
-                write(with_prediction(row, prediction, scores=scores))
-                rows += 1
-                tell(rows)
+        with beside.open("w", encoding="utf-8", errors="backslashreplace", newline="") as stream:
+            yield stream
         os.replace(beside, to)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def lines_to_file(lines: LineTranslations, to: Path, *, quiet: bool) -> dict[str, Any]:
+    """Write a line for each line."""
+    rows = 0
+    with whole_file(to) as stream, counted(quiet) as tell:
+        for line in lines:
+            stream.write(f"{line}\n")
+            rows += 1
+            tell(rows)
+    return {"out": str(to), "rows": rows, "skipped": lines.skipped, "cut": ""}
+
+
+def to_file(predictions: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:
+    """Write row by row."""
+    rows = 0
+    with whole_file(to) as stream, counted(quiet) as tell:
+        write = writer(stream, to.suffix)
+        for row, prediction in predictions:
+            write(with_prediction(row, prediction, scores=scores))
+            rows += 1
+            tell(rows)
     cut = str(predictions.predictor.cuts) if predictions.predictor.cuts.cut else ""
     return {"out": str(to), "rows": rows, "skipped": predictions.skipped, "cut": cut}
 

@@ -20,15 +20,18 @@ OF_WORDS = {"unigram", "bigram", "most frequent token", "bag of words"}
 
 @dataclass(frozen=True)
 class DefinedScore:
-    """A number with what it means, and its 95% interval over texts where it has one."""
+    """A number with what it means, its 95% interval over texts where it has one, and how it was computed
+    where another package defines it."""
 
     value: float
     definition: str
     interval: tuple[float, float] | None = None
+    signature: str = ""
 
     def as_json(self) -> dict[str, Any]:
         between = {} if self.interval is None else {"interval": list(self.interval)}
-        return {"value": self.value, "definition": self.definition, **between}
+        signed = {"signature": self.signature} if self.signature else {}
+        return {"value": self.value, "definition": self.definition, **between, **signed}
 
 
 @dataclass(frozen=True)

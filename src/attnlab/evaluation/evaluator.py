@@ -35,13 +35,14 @@ class Evaluation:
 
     `examples` is what was said of each example, in the order of the batches; of words one entry a batch.
     An example of several rows is among them if all of these were scored. `numbers` says which example of the
-    split each is, where they are examples.
+    split each is, where they are examples. `texts` is what the model wrote, of as many as were asked for.
     """
 
     loss: float
     scores: Mapping[str, float]
     examples: Examples
     numbers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    texts: Examples | None = None
 
     def score(self, metric: str) -> float:
         """The value of one of the task's metrics."""
@@ -146,7 +147,7 @@ class Evaluator:
         }
         texts = self.said(written) if written else None
         scores |= {} if texts is None else text_scores(texts)
-        return Evaluation(total / max(1, count), scores, examples, numbers)
+        return Evaluation(total / max(1, count), scores, examples, numbers, texts)
 
     def examples(
         self, columns: Sequence[SplitColumns], rows: Sequence[NDArray[np.int64]]

@@ -112,7 +112,10 @@ def score_number(name: str, score: DefinedScore) -> Number:
 
 
 def definitions(scores: Mapping[str, DefinedScore]) -> Definitions:
-    items = [(measure_title(name), score.definition) for name, score in scores.items()]
+    items = [
+        (measure_title(name), score.definition + (f". Signature: {score.signature}" * bool(score.signature)))
+        for name, score in scores.items()
+    ]
     return Definitions(items, title="What the measures are")
 
 

@@ -18,7 +18,7 @@ from attnlab.data.rows import Rows
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.generate import generate
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import OF_TEXTS, Examples
+from attnlab.metrics.metric import OF_TEXTS, Examples, Metric
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
 from attnlab.runs.atomic import replace_bytes
@@ -57,17 +57,28 @@ class TextWriter:
         return [self.tokenizer.decode([token for token in text.new if token != stop]) for text in written]
 
 
-def of_texts(texts: Sequence[str]) -> NDArray[Any]:
-    """A column of text."""
+def of_texts(texts: Sequence[str] | Sequence[tuple[str, ...]]) -> NDArray[Any]:
+    """A column of text, or of several texts for each example."""
     column = np.empty(len(texts), dtype=object)
     column[:] = texts
     return column
 
 
-def text_scores(examples: Examples) -> dict[str, float]:
+def text_metrics(examples: Examples) -> dict[str, Metric]:
     """Every metric that reads what was written."""
     metrics = {name: METRICS.build(name) for name in METRICS if GENERATED in METRICS[name].needs}
-    return {name: metric.value(examples) for name, metric in metrics.items() if metric.applies(examples)}
+    return {name: metric for name, metric in metrics.items() if metric.applies(examples)}
+
+
+def text_scores(examples: Examples) -> dict[str, float]:
+    """The values of all of them."""
+    return {name: metric.value(examples) for name, metric in text_metrics(examples).items()}
+
+
+def text_signatures(examples: Examples) -> dict[str, str]:
+    """How those are computed that other packages define."""
+    signatures = {name: metric.signature(examples) for name, metric in text_metrics(examples).items()}
+    return {name: signature for name, signature in signatures.items() if signature}
 
 
 def save_texts(folder: Path, texts: Mapping[str, NDArray[Any]]) -> None:

@@ -70,7 +70,7 @@ def beam_searches(
         search.move(context)
     decoder = _read(model, searches, sources)
     for step in range(length):
-        rows = _grow(searches, decoder.next.double().log_softmax(-1))
+        rows = _grow(searches, _likeliest(decoder.next, width * (1 + len(stop))))
         if not rows or step == length - 1:
             break
         moved = [search.move(context) for search in searches]
@@ -92,14 +92,31 @@ def _read(model: Model, searches: Sequence[Search], sources: Sequence[Sequence[i
     return Decoder(model, texts, sources=given)
 
 
-def _grow(searches: Sequence[Search], logs: Tensor) -> list[int]:
-    """One token more in every search that goes on; gives the rows (R, V) that its texts come from."""
+@dataclass(frozen=True)
+class Likeliest:
+    """The most likely next tokens of each row, (R, k), and their log-probabilities."""
+
+    logs: list[list[float]]
+    tokens: list[list[int]]
+
+    def of(self, rows: slice) -> Likeliest:
+        return Likeliest(self.logs[rows], self.tokens[rows])
+
+
+def _likeliest(scores: Tensor, count: int) -> Likeliest:
+    """What a beam can be continued with: no other token of a row comes before these, whatever the beam."""
+    logs, tokens = scores.log_softmax(-1).topk(min(count, scores.shape[1]))
+    return Likeliest(logs.tolist(), tokens.tolist())
+
+
+def _grow(searches: Sequence[Search], likeliest: Likeliest) -> list[int]:
+    """One token more in every search that goes on; gives the rows that its texts come from."""
     rows = list[int]()
     first = 0
     for search in searches:
         count = len(search.alive)
         if count:
-            rows += [first + row for row in search.grow(logs[first : first + count])]
+            rows += [first + row for row in search.grow(likeliest.of(slice(first, first + count)))]
         first += count
     return rows
 
@@ -128,21 +145,23 @@ class Search:
     def _sorted(self, texts: list[Hypothesis]) -> list[Hypothesis]:
         return sorted(texts, key=lambda text: -text.score(self.penalty))[: self.width]
 
-    def grow(self, logs: Tensor) -> list[int]:
-        """One token more, by its log-probabilities (R, V); gives the rows that the new texts come from."""
-        totals = torch.tensor([text.total for text in self.alive], dtype=logs.dtype, device=logs.device)
-        count = min(self.width * (1 + len(self.stop)), logs.numel())
-        best, places = (totals[:, None] + logs).flatten().topk(count)
-        grown, rows = list[Hypothesis](), list[int]()
-        for total, place in zip(best.tolist(), places.tolist(), strict=True):
-            row, token = divmod(place, logs.shape[1])
+    def grow(self, likeliest: Likeliest) -> list[int]:
+        """One token more in each text, a row each; gives the rows that the new texts come from."""
+        continued = [
+            (self.alive[row].total + log, row, token)
+            for row, (logs, tokens) in enumerate(zip(likeliest.logs, likeliest.tokens, strict=True))
+            for log, token in zip(logs, tokens, strict=True)
+        ]
+        continued.sort(key=lambda one: -one[0])
+        grown = list[tuple[int, Hypothesis]]()
+        for total, row, token in continued[: self.width * (1 + len(self.stop))]:
             new = self.alive[row].new
             if token in self.stop:
                 self.finished.append(Hypothesis(new, total, True))
             elif len(grown) < self.width:
-                grown.append(Hypothesis([*new, token], total, False))
-                rows.append(row)
-        self.alive, self.finished = grown, self._sorted(self.finished)
+                grown.append((row, Hypothesis([*new, token], total, False)))
+        rows, self.alive = _in_place(grown)
+        self.finished = self._sorted(self.finished)
         if self._settled():
             self.alive, rows = [], []
         return rows
@@ -154,3 +173,18 @@ class Search:
         longest = self.length if self.penalty > 0 else 1
         ceiling = max(text.total for text in self.alive) / longest**self.penalty
         return ceiling <= self.finished[-1].score(self.penalty)
+
+
+def _in_place(grown: Sequence[tuple[int, Hypothesis]]) -> tuple[list[int], list[Hypothesis]]:
+    """Texts with the rows that they come from, each in that row where it is free: those need no copy."""
+    placed = dict[int, tuple[int, Hypothesis]]()
+    others = []
+    for row, text in grown:
+        if row < len(grown) and row not in placed:
+            placed[row] = row, text
+        else:
+            others.append((row, text))
+    free = (place for place in range(len(grown)) if place not in placed)
+    placed |= dict(zip(free, others, strict=True))
+    ordered = [placed[place] for place in range(len(grown))]
+    return [row for row, _ in ordered], [text for _, text in ordered]

@@ -98,14 +98,14 @@ def pack(model: Model, kind: str) -> None:
         raise ConfigError(f'Weights are float32, {" or ".join(FEWER_BITS)}, not "{kind}".')
     if not model.head.scores_words:
         raise ConfigError("Weights in fewer bits are for generating text, which this model does not do.")
-    if any(type(part) is nn.Linear and part._modules for part in model.trunk.modules()):
+    if any(isinstance(part, nn.Linear) and part._modules for part in model.trunk.modules()):
         raise ConfigError("Weights in fewer bits would lose the updates of lora; use float32.")
     try:
         head = language_head(model.head)
         model.head = PackedHead(head, FEWER_BITS[kind](head.table.weight.detach()))
         for parent in list(model.trunk.modules()):
             for name, part in parent.named_children():
-                if type(part) is nn.Linear and part.weight.numel() >= SMALLEST:
+                if isinstance(part, nn.Linear) and part.weight.numel() >= SMALLEST:
                     product = FEWER_BITS[kind](part.weight.detach())
                     setattr(parent, name, PackedLinear(product, part.bias))
     except RuntimeError as error:

@@ -41,5 +41,11 @@ METRICS: Registry[Metric] = Registry(
         "reciprocal_rank": "attnlab.metrics.retrieval:ReciprocalRank",
         "recall_at_1": "attnlab.metrics.retrieval:RecallAt1",
         "recall_at_10": "attnlab.metrics.retrieval:RecallAt10",
+        "bleu": "attnlab.metrics.written:Bleu",
+        "chrf": "attnlab.metrics.written:Chrf",
+        "rouge1": "attnlab.metrics.written:Rouge1",
+        "rouge2": "attnlab.metrics.written:Rouge2",
+        "rougeL": "attnlab.metrics.written:RougeL",
+        "exact_text": "attnlab.metrics.written:ExactText",
     },
 )

@@ -87,6 +87,11 @@ TITLES = {
     "span_f1_answerable": "span F1, answerable",
     "recall_at_1": "recall@1",
     "recall_at_10": "recall@10",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+    "rouge1": "ROUGE-1",
+    "rouge2": "ROUGE-2",
+    "rougeL": "ROUGE-L",
 }
 """What measures are called where their name with spaces is not it."""
 

@@ -24,7 +24,7 @@ leave out all of a cluster at once. Without it every example is one of its own."
 
 
 OF_TEXTS = ("generated", "reference")
-"""Columns of text: what a model wrote of each example, and what was to be written."""
+"""Columns of text: what a model wrote of each example, and what was to be, once or in several ways."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +96,11 @@ class Metric(ABC):
     def weights(self, examples: Examples) -> Floats:
         """(n) how much each example counts; 0 for one that has nothing to score."""
         return np.ones(len(examples))
+
+    def signature(self, examples: Examples) -> str:
+        """With which package, version and settings the value was computed; nothing where the definition says
+        it all."""
+        return ""
 
     @classmethod
     def is_better(cls, one: float, other: float) -> bool:

@@ -31,6 +31,7 @@ class Scope:
     cross_pairs: Pairs | None = None
     sources: Sources | None = None
     before: Before | None = None
+    beams: int = 1  # rows that read one source
 
 
 class Attention(nn.Module):
@@ -69,7 +70,14 @@ class CrossAttention(Attention):
     def forward(self, x: Tensor, scope: Scope) -> Tensor:
         assert scope.sources is not None and scope.cross_pairs is not None
         k, v = scope.sources(self.projections)
-        return self.merge(self.attend(self.projections.queries(x), k, v, scope.cross_pairs))
+        q, beams = self.projections.queries(x), scope.beams
+        if beams == 1:
+            return self.merge(self.attend(q, k, v, scope.cross_pairs))
+        together = (
+            q.unflatten(0, (-1, beams)).transpose(1, 2).flatten(2, 3)
+        )  # beams of one source share its keys
+        y = self.attend(together, k, v, scope.cross_pairs)
+        return self.merge(y.unflatten(2, (beams, -1)).transpose(1, 2).flatten(0, 1))
 
 
 class PositionWise(nn.Module):

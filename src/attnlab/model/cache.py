@@ -69,7 +69,16 @@ class KeyValues(LayerMemory):
 
     def select(self, rows: Tensor) -> None:
         if self.keys is not None and self.values is not None:
-            self.keys, self.values = self.keys[rows], self.values[rows]
+            self.keys, self.values = rows_of(self.keys, rows), rows_of(self.values, rows)
+
+
+def rows_of(held: Tensor, rows: Tensor) -> Tensor:
+    """These rows (B, …), in place where most of them stay where they are, as those of beams do."""
+    if len(rows) == len(held):
+        moved = (rows != torch.arange(len(held), device=rows.device)).nonzero()[:, 0]
+        if 2 * len(moved) <= len(held):
+            return held.index_copy_(0, moved, held.index_select(0, rows[moved])) if len(moved) else held
+    return held.index_select(0, rows)
 
 
 class Cache:
@@ -83,6 +92,8 @@ class Cache:
         self.tokens: Tokens | None = None
         self.source_tokens: Tokens | None = None
         self.sources: list[tuple[Tensor, Tensor] | None] = [None] * len(self.layers)
+        self.source_of: Tensor | None = None  # (rows) which source each row reads, once rows were selected
+        self.source_rows: Tensor | None = None  # which source each row of `sources` is of
 
     def extend(self, tokens: Tokens) -> Tokens:
         """Remember where new tokens stand; gives the coordinates of all that can still be seen."""
@@ -109,8 +120,35 @@ class Cache:
                 memory.select(rows)
                 layer.history = memory, tokens.select(rows)
         self.tokens = None if self.tokens is None else self.tokens.select(rows)
-        self.source_tokens = None if self.source_tokens is None else self.source_tokens.select(rows)
-        self.sources = [s and (s[0][rows], s[1][rows]) for s in self.sources]
+        if self.source_tokens is not None:
+            self._select_sources(self.source_tokens, rows)
+
+    @property
+    def beams(self) -> int:
+        """How many rows, one after the other, read each source."""
+        if self.source_of is None or self.source_rows is None:
+            return 1
+        return len(self.source_of) // len(self.source_rows)
+
+    def _select_sources(self, tokens: Tokens, rows: Tensor) -> None:
+        """The sources of these rows, each once where as many rows, one after the other, read it."""
+        first = next((source for source in self.sources if source is not None), None)
+        if first is None:  # a decoder that was given one vector of its source, and looks at it no more
+            self.source_tokens = tokens.select(rows)
+            return
+        numbers = torch.arange(len(first[0]), device=rows.device)
+        held = numbers if self.source_rows is None else self.source_rows
+        self.source_of = (numbers if self.source_of is None else self.source_of)[rows]
+        once, counts = self.source_of.unique_consecutive(return_counts=True)
+        even = len(once.unique()) == len(once) and bool((counts == counts[0]).all())
+        self.source_rows = once if even else self.source_of
+        if self.source_rows.equal(held):
+            return
+        places = (self.source_rows[:, None] == held).int().argmax(1)
+        self.source_tokens = tokens.select(places)
+        self.sources = [
+            s and (s[0].index_select(0, places), s[1].index_select(0, places)) for s in self.sources
+        ]
 
 
 def coordinates(ids: Tensor, cache: Cache | None = None) -> Tokens:

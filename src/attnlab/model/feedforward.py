@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from attnlab.config.ranges import BelowOne, Multiple
 from attnlab.config.registry import Registry
 from attnlab.model.draws import Dropout
+from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term, linear
 
 Approximate = Literal["none", "tanh"]
@@ -31,10 +32,10 @@ class FeedForward(nn.Module):
         self.width, self.biased, self.hidden = width, bias, round(expand * width)
         if self.hidden < 1:
             raise ValueError(f"expand {expand} leaves no hidden unit at width {width}; use a larger one.")
-        self.up = nn.Linear(width, self.hidden, bias=bias)
+        self.up = LinearMap(width, self.hidden, bias=bias)
         self.activation = activation
         self.dropout = Dropout(dropout)
-        self.down = nn.Linear(self.hidden, width, bias=bias)
+        self.down = LinearMap(self.hidden, width, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.dropout(self.activation(self.up(x))))
@@ -58,7 +59,7 @@ class Gated(FeedForward):
         self, width: int, bias: bool, dropout: float, activation: Callable[[Tensor], Tensor], expand: float
     ):
         super().__init__(width, bias, dropout, activation, expand)
-        self.gate = nn.Linear(width, self.hidden, bias=bias)
+        self.gate = LinearMap(width, self.hidden, bias=bias)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down(self.dropout(self.activation(self.gate(x)) * self.up(x)))

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from attnlab.model.products import add_product, multiply
+
 IGNORE = -100
 """The target of a position that has none."""
 CHUNK = 512
@@ -119,10 +121,7 @@ class _Products:
         """The logits of a chunk, in float32 at the least."""
         x = self.x[rows]
         room = self.buffer[: len(x)]
-        if self.bias is None:
-            logits = torch.mm(x, self.table.T, out=room)
-        else:
-            logits = torch.addmm(self.bias, x, self.table.T, out=room)
+        logits = multiply(x, self.table.T, out=room, bias=self.bias)
         return logits.float() if x.dtype in (torch.float16, torch.bfloat16) else logits
 
 
@@ -203,11 +202,9 @@ class _ChunkedLoss(torch.autograd.Function):
             penalty += softmax.penalty
             d = softmax.gradient().to(x.dtype)
             if dx is not None:
-                torch.mm(d, products.table, out=dx[rows])
-            if dtable is not None and dtable.dtype == d.dtype:
-                dtable.addmm_(d.T, x[rows])
-            elif dtable is not None:
-                dtable += d.T @ x[rows]
+                multiply(d, products.table, out=dx[rows])
+            if dtable is not None:
+                add_product(dtable, d.T, x[rows])
             if dbias is not None:
                 dbias += d.sum(0)
         if not bool(total.isfinite()):  # a target so unlikely that its share of the softmax is 0

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from attnlab.config.ranges import Count
 from attnlab.config.registry import Registry
 from attnlab.model.norms import NORMS
+from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term, linear, terms_of
 
 QueryKeyNorm = Literal["none", "layer", "rms"]
@@ -30,7 +31,7 @@ class Projections(nn.Module):
     ):
         super().__init__()
         self.width, self.heads, self.head_width, self.biased = width, heads, head_width, bias
-        self.query = nn.Linear(width, heads * head_width, bias=bias)
+        self.query = LinearMap(width, heads * head_width, bias=bias)
         self.query_norm = NORMS.build(query_key_norm, width=head_width, bias=bias)
 
     @property
@@ -81,8 +82,8 @@ class Apart(Projections):
     ):
         super().__init__(width, heads, head_width, bias, query_key_norm=query_key_norm)
         self.shared = shared
-        self.key = nn.Linear(width, shared * head_width, bias=bias)
-        self.value = nn.Linear(width, shared * head_width, bias=bias)
+        self.key = LinearMap(width, shared * head_width, bias=bias)
+        self.value = LinearMap(width, shared * head_width, bias=bias)
         self.key_norm = NORMS.build(query_key_norm, width=head_width, bias=bias)
 
     @property
@@ -179,7 +180,7 @@ class SharedQK(Projections):
         query_key_norm: QueryKeyNorm = "none",
     ):
         super().__init__(width, heads, head_width, bias, query_key_norm=query_key_norm)
-        self.value = nn.Linear(width, heads * head_width, bias=bias)
+        self.value = LinearMap(width, heads * head_width, bias=bias)
 
     def sources(self, y: Tensor) -> tuple[Tensor, Tensor]:
         return self.queries(y), self.split(self.value(y))

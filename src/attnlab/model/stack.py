@@ -144,7 +144,8 @@ class Stack(nn.Module):
         x = self.embedding(ids, tokens, types, virtual, vectors)
         rotation = self.positions.rotation(tokens)
         pairs = self._pairs(Pairs(tokens, keys, self.mask))
-        cross = None if source_tokens is None else Pairs(tokens, source_tokens)
+        beams = 1 if cache is None else cache.beams
+        cross = None if source_tokens is None else Pairs(tokens.joined(beams), source_tokens)
         for layer, block in enumerate(self.blocks):
             memory = None if cache is None else cache.layers[layer]
 
@@ -152,7 +153,7 @@ class Stack(nn.Module):
                 return cached_sources(projections, encoded, cache, layer)
 
             before = None if virtual is None else partial(virtual.sources, layer)
-            x = block(x, Scope(pairs[layer], rotation, memory, cross, sources, before))
+            x = block(x, Scope(pairs[layer], rotation, memory, cross, sources, before, beams))
         return self.final(x)
 
     def _pairs(self, plain: Pairs) -> list[Pairs]:

@@ -94,6 +94,16 @@ class Tokens:
         """The given rows, for beams; what is equal in all rows stays as it is."""
         return self.map(lambda field: field if field.shape[0] == 1 else field[rows], self.span)
 
+    def joined(self, count: int) -> Tokens:
+        """Every `count` rows as one, token after token, for queries that share their keys."""
+        if count == 1:
+            return self
+        return self.map(
+            lambda field: (
+                field.repeat(1, count) if field.shape[0] == 1 else field.unflatten(0, (-1, count)).flatten(1)
+            )
+        )
+
     def following(self, count: int) -> Tokens:
         """The coordinates of the next `count` tokens: real, in no source, in the last token's group."""
         if self.document is not None:

@@ -41,7 +41,8 @@ class Stepped:
 @dataclass(frozen=True, kw_only=True)
 class Evaluated:
     """A pass over the dev split: `best` where it has the best score so far, `kept` where its checkpoint is
-    now the one that is kept. `error` is the standard error of the score that decides."""
+    now the one that is kept. `error` is the standard error of the score that decides. `signatures` say how
+    scores were computed that other packages define."""
 
     step: int
     loss: float
@@ -50,6 +51,7 @@ class Evaluated:
     scores: Mapping[str, float] = field(default_factory=dict)
     kept: bool = False
     error: float = 0.0
+    signatures: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -84,6 +84,8 @@ class Finding:
     """How many layers were asked, of how many, where a sample stands for the model."""
     so_far: bool = False
     """Whether more training may still mend it."""
+    seed: int | None = None
+    """The seed of the run that was asked, where it is another run of the same arm of a study."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "outcome", Outcome(self.outcome))
@@ -139,6 +141,7 @@ class Finding:
             "values": dict(self.values),
             "layers": None if self.layers is None else list(self.layers),
             "so_far": self.so_far,
+            "seed": self.seed,
         }
 
     @classmethod
@@ -277,7 +280,7 @@ def _merged_table(checks: Sequence[MergedFinding], title: str) -> Table:
     for one in checks:
         words, run_by = one.worst.words, one.worst.implementation
         fix = (" ", strong(words.fix)) if words.fix else ()
-        when = wording.moments_phrase(one.moments)
+        when = wording.moments_phrase(one.moments, one.worst.seed)
         told = f"{words.found}." if words.meaning or fix else words.found
         found = (told, f" {words.meaning}" if words.meaning else "", *fix, Below(when))
         name = one.worst.check, (Below(f"run by {run_by}") if run_by else "")

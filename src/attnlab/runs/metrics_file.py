@@ -42,6 +42,8 @@ class MetricsFile:
         if isinstance(event, (Checking, Stepping)):  # of the moment only; what the checks came to follows
             return
         line = {"event": type(event).__name__.lower()} | asdict(event)
+        if not line.get("signatures", True):  # most scores have none
+            del line["signatures"]
         self.stream.write(json.dumps(line, ensure_ascii=False) + "\n")
         self.stream.flush()
 

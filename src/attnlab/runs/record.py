@@ -133,9 +133,10 @@ def differences(before: Any, now: Any, where: str = "") -> Iterator[Change]:
 
 def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Why a resumed run may differ in its last bits."""
-    changed = [name for name in ("torch", "machine", "threads") if before.get(name) != now[name]]
+    begun = {"products": "MKL", **before}  # which every product was made by before that was recorded
+    changed = [name for name in ("torch", "machine", "threads", "products") if begun.get(name) != now[name]]
     if changed:
-        what = "; ".join(f"{name} was {before.get(name)}, now {now[name]}" for name in changed)
+        what = "; ".join(f"{name} was {begun.get(name)}, now {now[name]}" for name in changed)
         yield f"The run was begun in another environment ({what}): it continues, but not bit for bit."
 
 

@@ -169,8 +169,9 @@ def scores_of(
     defined = {**usual, **definitions, **sum_of(losses.parts), **unspelt(losses.unknown_share)}
     finite = [name for name in metrics if math.isfinite(values[name])]  # others fail their confirmation
     intervals = {name: loss_interval(losses, name).interval for name in finite}
+    signatures = {name: metric.signature(losses.examples) for name, metric in metrics.items()}
     return {
-        name: DefinedScore(value, defined.get(name, PART), intervals.get(name))
+        name: DefinedScore(value, defined.get(name, PART), intervals.get(name), signatures.get(name, ""))
         for name, value in values.items()
     }
 

@@ -31,6 +31,7 @@ from attnlab.tasks.task import Prediction, SplitColumns
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
+    from attnlab.session.translating import Translator
 
 CHUNK = 1024
 """Examples that are in memory at a time."""
@@ -50,7 +51,7 @@ class Predictor:
         if trained.task.predicts_words:
             raise ConfigError(
                 f'{trained.folder} was trained for task "{trained.config.task.kind}", which predicts words, '
-                "not labels; let it write: attnlab generate RUN, or score texts: attnlab evaluate RUN."
+                f"not labels; {trained.fitting_command}, or score texts: attnlab evaluate RUN."
             )
         self.trained, self.batch_size = trained, batch_size
         self.encoding: Encoding = ENCODINGS.build(
@@ -152,7 +153,7 @@ class FilePredictions:
     Texts are in the columns `text` and `pair`, or where those of the run's own corpus were.
     """
 
-    predictor: Predictor
+    predictor: Predictor | Translator
     file: Path
     text: Names = NO_COLUMN
     pair: Names = NO_COLUMN

@@ -17,6 +17,7 @@ from attnlab.config.values import unknown_name
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.generation.sample_file import SampleFile
 from attnlab.metrics.metric import Examples
+from attnlab.model.frozen import is_fixed
 from attnlab.runs.events import Checked, Checking, Ended, Evaluated, Event, Stepped, Stepping, Warned
 from attnlab.runs.faults import UnsoundError
 from attnlab.runs.findings import Finding, When, failed_checks, merge_findings, read_findings, save_findings
@@ -91,18 +92,23 @@ class RunChecks:
         self.own = dict(own or {})
         self.findings: list[Finding] = read_findings(folder)
 
-    def examine(self, *moments: When, names: Sequence[str] = (), **facts: Any) -> list[Finding]:
-        """The checks of these moments, or only the named ones, made now: see `merge_findings`."""
-        findings = []
+    def examine(
+        self, *moments: When, names: Sequence[str] = (), shared: Sequence[Finding] = (), **facts: Any
+    ) -> list[Finding]:
+        """The checks of these moments, or only the named ones, made now: see `merge_findings`. What is
+        `shared` is known already, and is not asked again."""
+        findings, known = list(shared), {(finding.when, finding.check) for finding in shared}
         for when in moments:
+            due = names or [n for n in CHECKS if when in CHECKS[n].when and (when, n) not in known]
             case = case_of(self.session, when, folder=self.folder, **self.own, **facts)
-            findings += run_checks(case, names)
+            findings += run_checks(case, due) if due else []
         self.findings = merge_findings(self.findings, findings)
         self.save()
         return findings
 
     def before(self, **facts: Any) -> list[Finding]:
-        """The checks before the first step. One that fails stops the run, unless it is allowed."""
+        """The checks before the first step. One that fails, here or in the run that a finding is `shared`
+        with, stops the run, unless it is allowed."""
         findings = self.examine("config", "before", **facts)
         stopping = [
             finding for finding in findings if finding.outcome == "fail" and finding.check not in self.allow
@@ -111,6 +117,13 @@ class RunChecks:
             raise UnsoundError("\n".join(map(refusal, stopping)))
         return findings
 
+    def of_frozen_trunk(self, step: int) -> list[Finding]:
+        """What was found before training, and cannot have changed by it: of a trunk that stays as it is."""
+        if not is_fixed(self.session.model.trunk):
+            return []
+        lasting = [one for one in self.findings if one.when == "before" and of_trunk(one.check)]
+        return [replace(finding, when="after", step=step, seconds=0.0) for finding in lasting]
+
     @property
     def unsound(self) -> list[str]:
         """The checks that failed: while there is one, no number of the run means what it says."""
@@ -118,6 +131,10 @@ class RunChecks:
 
     def save(self) -> None:
         save_findings(self.folder, self.findings, self.allow)
+
+
+def of_trunk(check: str) -> bool:
+    return check in CHECKS and CHECKS[check].of_trunk
 
 
 def known(allow: Collection[str]) -> None:
@@ -137,11 +154,11 @@ class Watch:
         self.drops = config.start != SCRATCH or declares_dropout(to_json(config))
         self.reported = {(finding.when, finding.check): finding.outcome for finding in soundness.findings}
 
-    def before(self) -> None:
+    def before(self, shared: Sequence[Finding] = ()) -> None:
         """The checks before the first step; what fails and is not allowed raises."""
         began = time.perf_counter()
         self.tell(Checking(step=0))
-        self.report(0, self.soundness.before(progress=self.progress(0)), began)
+        self.report(0, self.soundness.before(progress=self.progress(0), shared=shared), began)
 
     def __call__(self, event: Event) -> None:
         began, facts = time.perf_counter(), dict[str, Any]()
@@ -175,6 +192,7 @@ class Watch:
             facts["scored"] = scored
             facts["decides"] = bool(state.settled)
             facts["best"] = None if state.best_score is None else (state.best_step, state.best_score)
+            facts["shared"] = self.soundness.of_frozen_trunk(event.step)
             self.report(event.step, self.soundness.examine("after", **facts), began)
 
     def name_unasked_draws(self) -> None:

@@ -16,7 +16,9 @@ from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
 from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.dataset import Dataset, no_progress
+from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cut
+from attnlab.data.example import Example
 from attnlab.data.labels import Labels
 from attnlab.data.passage_index import Hit
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -25,7 +27,7 @@ from attnlab.explain.attention_maps import AttentionMaps
 from attnlab.explain.head_losses import HeadLosses
 from attnlab.explain.head_vectors import HeadVectors
 from attnlab.explain.model_reading import Reading
-from attnlab.generation.request import at_least, request_of, several
+from attnlab.generation.request import PENALTIES, at_least, number_between, request_of, several
 from attnlab.interop.exchange import read_published
 from attnlab.model.model import Model
 from attnlab.runs.findings import unsound_of
@@ -38,6 +40,7 @@ from attnlab.session.searching import Searcher
 from attnlab.session.session import Session, default_cache
 from attnlab.session.start import Origin, Start, has_start, start_at
 from attnlab.session.stored import Stored, is_published, model_folder, name_of, stored_at
+from attnlab.session.translating import BEAM, Candidate, Translator
 from attnlab.session.writing import text_of, write
 from attnlab.tasks.task import Prediction, Task
 
@@ -191,6 +194,22 @@ class Trained(Session):
         """Whether what it writes stands apart from the prompt, which is its source."""
         return self.model.trunk.reads_source
 
+    @property
+    def translates(self) -> bool:
+        """Whether it was trained to write a target for a source: a translation, a summary."""
+        of_pairs = "target" in ENCODINGS[self.config.data.encoding.kind].uses
+        writes = self.task.predicts_words and self.model.writes
+        return writes and (of_pairs or (self.imported and self.reads_source))
+
+    @property
+    def fitting_command(self) -> str:
+        """What a person can ask it for, as a command."""
+        if self.translates:
+            return 'let it translate: attnlab translate RUN "…"'
+        if self.fills:
+            return 'let it fill in: attnlab generate RUN --fill "The [MASK] sat."'
+        return f"ask it: attnlab {self.task.command}"
+
     # ---------------------------------------------------------------- what can be asked of it
     def generate(
         self,
@@ -220,6 +239,53 @@ class Trained(Session):
             return []
         written = [text_of(self, text) for text in write(self, asked, request)]
         return written[0] if isinstance(prompts, str) and copies == 1 else written
+
+    def translate(
+        self,
+        texts: str | Sequence[str],
+        *,
+        beam: int = BEAM,
+        penalty: float = 1.0,
+        cut: Cut = "refuse",
+    ) -> str | list[str]:
+        """The translation of a text, or of each of a list; an empty one of an empty text.
+
+        The most likely text that `beam` beams find, with a length `penalty`. A text that is longer than the
+        model reads is refused, or loses its "end" or its "start".
+        """
+        best = self.candidates(texts, best=1, beam=beam, penalty=penalty, cut=cut)
+        written = [candidates[0].text for candidates in best]
+        return written[0] if isinstance(texts, str) else written
+
+    def summarise(
+        self,
+        texts: str | Sequence[str],
+        *,
+        beam: int = BEAM,
+        penalty: float = 1.0,
+        cut: Cut = "end",
+    ) -> str | list[str]:
+        """The summary of a text, or of each of a list. Of a long text the end is left out, with a warning."""
+        return self.translate(texts, beam=beam, penalty=penalty, cut=cut)
+
+    def candidates(
+        self,
+        texts: str | Sequence[str],
+        *,
+        best: int = BEAM,
+        beam: int = BEAM,
+        penalty: float = 1.0,
+        cut: Cut = "refuse",
+    ) -> list[list[Candidate]]:
+        """The `best` translations of each text with their scores, best first."""
+        for name, value in (("best", best), ("beam", beam)):
+            at_least(name, value, 1)
+        number_between("penalty", penalty, *PENALTIES)
+        translator = Translator(self, beam=beam, penalty=penalty, best=best, cut=cut)
+        candidates = translator.candidates([Example(text) for text in several(texts, "texts")])
+        if translator.cuts.cut:
+            warnings.warn(f"{translator.cuts} at {translator.room} tokens.", stacklevel=2)
+        return candidates
 
     @property
     def reading(self) -> Reading:

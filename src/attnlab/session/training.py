@@ -23,6 +23,7 @@ from attnlab.runs.folder import RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.runs.record import Fingerprints
 from attnlab.session.session import Session
+from attnlab.session.shared_findings import shared_findings
 from attnlab.session.soundness import RunChecks, Watch, known
 from attnlab.training.budget import State
 from attnlab.training.checkpoint import newest_checkpoint
@@ -67,12 +68,14 @@ def train(
     resume: bool = False,
     listeners: Iterable[Listener] = (),
     allow: Collection[str] = (),
+    first: Path | None = None,
 ) -> Run:
     """Train as the session's config says, in the folder `out`; with `resume`, continue the run that is there,
     to a larger budget if the config says so (training/continuing.py).
 
     A check that fails before the first step stops the run, unless it is in `allow`: then every number of
-    the run is marked as invalid. `listeners` are asked for when the parts are made.
+    the run is marked as invalid. `listeners` are asked for when the parts are made. `first` is the folder of
+    a run of another seed whose findings hold for this one, as far as nothing but the seed differs.
     """
     known(allow)
     session.refuse_second_training()
@@ -104,7 +107,7 @@ def train(
                 for warning in warnings:
                     loop.warn(warning)
                 if loop.state.step == 0:
-                    watch.before()
+                    watch.before([] if first is None else shared_findings(first, folder.record))
                 return _run(loop, session, folder, soundness)
 
 

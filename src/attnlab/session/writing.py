@@ -150,7 +150,7 @@ def _sources(trained: Trained, texts: Sequence[Written]) -> list[list[int]] | No
     token on."""
     trained.refuse_headless()
     if not trained.task.predicts_words:
-        raise ConfigError('This model predicts labels and writes no text; ask it: attnlab predict RUN "…"')
+        raise ConfigError(f"This model predicts labels and writes no text; {trained.fitting_command}")
     if not trained.model.writes:
         raise ConfigError(
             "This model reads a whole text and cannot continue one. A masked model fills in: "

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from attnlab.config.files import config_of
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
+from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.faults import RunError, reading
+from attnlab.runs.folder import RunFolder
 from attnlab.runs.result import RunResult, RunState
 from attnlab.studies.earlier_runs import changes_of, outcome_of
 from attnlab.studies.engines import ENGINES
@@ -25,8 +29,12 @@ from attnlab.studies.resolved import Resolved
 from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen, work_of
 from attnlab.studies.spec import OF_STUDY
 from attnlab.studies.timing import Pace
+from attnlab.training.continuing import resumable_step
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.machine import cores
+
+CHOSEN = {"training.optimizer.learning_rate", "start"}
+"""Settings that a study itself chooses, before its runs."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,8 @@ def plan(
     Of the study that is `resumed` in a folder, what is left is priced, by the spread that it has shown.
     """
     study, seeds = resolved.study, len(resolved.study.all_seeds)
-    left = runs_left(resolved, resumed)
+    unfinished = runs_left(resolved, resumed)
+    left = {arm: len(runs) for arm, runs in unfinished.items()}
     jobs, threads = min(jobs or cores(), len(resolved.configs) * seeds), threads_for(resolved)
     room, interrupt = at_once(jobs, threads), Interrupt()
     executed = ENGINES.build(engine)
@@ -86,6 +95,14 @@ def plan(
         for name, config in {**resolved.configs, **first}.items()
     }
     runs = {arm: total.get(arm, math.nan) for arm in study.arms}
+    to_come = {
+        arm: known_sum(
+            paces[arm].total(config.training.evaluate_every, taken=run.taken, checked=run.checked)
+            for run in unfinished[arm]
+        )
+        for arm, config in resolved.configs.items()
+        if arm in paces
+    }
     starts = {name.removeprefix(OF_STUDY): total[name] for name in first}
     rates = len(study.learning_rates)
     tuned = {arm: 0 if resumed and left[arm] < seeds else rates for arm in study.arms}
@@ -101,7 +118,7 @@ def plan(
         tuning_runs=sum(tuned.values()),
         seeds=seeds,
         jobs=jobs,
-        seconds=known_sum(seconds * (left[arm] + tuned[arm]) for arm, seconds in runs.items()) / room
+        seconds=known_sum([*to_come.values(), *(runs[arm] * count for arm, count in tuned.items())]) / room
         + max(known_sum(first_seconds.values()) / room, max(first_seconds.values(), default=0.0)),
         left=left,
         threads=threads,
@@ -143,14 +160,37 @@ def paces_of(resolved: Resolved, folder: Path, queue: Queue) -> tuple[dict[str, 
     }
 
 
-def runs_left(resolved: Resolved, resumed: Path | None) -> dict[str, int]:
-    """How many runs of each arm are still to be trained."""
-    left = dict.fromkeys(resolved.study.arms, len(resolved.study.all_seeds))
-    for job in work_of(resolved, resumed) if resumed else ():
-        chosen = {"training.optimizer.learning_rate", "start"}  # by the study itself, before its runs
+@dataclass(frozen=True)
+class UnfinishedRun:
+    """A run that is to be trained, or to be continued after the steps that it has `taken`; `checked` where
+    the first seed's run of the arm is checked before training for it."""
+
+    taken: int
+    checked: bool
+
+
+def runs_left(resolved: Resolved, resumed: Path | None) -> dict[str, list[UnfinishedRun]]:
+    """The runs of each arm that are still to be trained."""
+    first, *others = resolved.study.all_seeds
+    if resumed is None:
+        new = [UnfinishedRun(0, checked=False), *(UnfinishedRun(0, checked=True) for _ in others)]
+        return dict.fromkeys(resolved.study.arms, new)
+    left: dict[str, list[UnfinishedRun]] = {arm: [] for arm in resolved.study.arms}
+    for job in work_of(resolved, resumed):
         changed = {change.setting for change in changes_of(job)}
-        left[job.arm] -= outcome_of(job) == "finished" and changed <= chosen
+        if outcome_of(job) != "finished" or not changed <= CHOSEN:
+            run = UnfinishedRun(steps_taken(job, changed), checked=job.seed != first)
+            left[job.arm].append(run)
     return left
+
+
+def steps_taken(job: Job, changed: Set[str]) -> int:
+    """The step that a run is continued from; 0 where it begins anew."""
+    if changed <= CHOSEN:
+        return max(Checkpoints.of(job.folder).steps(), default=0)
+    with suppress(ConfigError, RunError):
+        return resumable_step(RunFolder(job.folder).config(), config_of(job.request.config), job.folder)
+    return 0
 
 
 def earlier_spread(

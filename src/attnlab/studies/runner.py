@@ -231,15 +231,18 @@ def read_outcome(folder: Path) -> StudyOutcome:
 def work_of(resolved: Resolved, folder: Path) -> list[Job]:
     """Arm by arm within each seed, so that a study that is half done is balanced already."""
     study = resolved.study
+    first = {arm: run_folder(folder, arm, study.all_seeds[0]) for arm in resolved.configs}
     return [
-        Job(arm, seed, request_of(resolved, arm, seed, run_folder(folder, arm, seed)))
+        Job(arm, seed, request_of(resolved, arm, seed, run_folder(folder, arm, seed), first=first[arm]))
         for seed in study.all_seeds
         for arm in resolved.configs
     ]
 
 
-def request_of(resolved: Resolved, arm: str, seed: int, folder: Path) -> JobRequest:
-    """A run of an arm; attention is drawn for the first seed."""
+def request_of(
+    resolved: Resolved, arm: str, seed: int, folder: Path, *, first: Path | None = None
+) -> JobRequest:
+    """A run of an arm; attention is drawn for the first seed, whose run is in the folder `first`."""
     study = resolved.study
     return JobRequest(
         folder=str(folder),
@@ -249,6 +252,7 @@ def request_of(resolved: Resolved, arm: str, seed: int, folder: Path) -> JobRequ
         sentence=study.sentence if seed == study.all_seeds[0] else "",
         extras=study.extras,
         imports=tuple(resolved.imports),
+        first="" if first in (None, folder) else str(first),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.config.schema import Config, TrainingSettings
-from attnlab.runs.events import Evaluated, Event, Stepped
+from attnlab.runs.events import Checked, Evaluated, Event, Stepped
+from attnlab.runs.findings import Finding, read_findings
 from attnlab.session.session import Session, default_cache
+from attnlab.session.shared_findings import holds_for_seeds
 from attnlab.session.training import train
 
 Counts = NDArray[Any]
@@ -38,12 +40,17 @@ class Pace:
     start: float
     epochs: float = 0.0
     """Those of the whole budget."""
+    shared: float = 0.0
+    """What of its start the checks take that the runs of other seeds need not make again."""
 
-    def total(self, evaluate_every: int | str) -> float:
-        """Start, steps, the evaluations on the way, and about three more to measure what came of it."""
+    def total(self, evaluate_every: int | str, *, taken: int = 0, checked: bool = False) -> float:
+        """Start, steps, the evaluations on the way, and about three more to measure what came of it. Of a run
+        that has `taken` steps, what is left; `checked` says that another seed's run is checked for it."""
         every_epoch = 2 * self.epochs if evaluate_every == "epoch" else 0.0  # a part of train beside dev
         on_the_way = self.steps / evaluate_every if isinstance(evaluate_every, int) else every_epoch
-        return self.start + self.steps * self.step + (on_the_way + 4) * self.evaluation
+        left = max(0.0, 1 - taken / self.steps)
+        start = self.start - (self.shared if checked or taken else 0.0)
+        return start + left * (self.steps * self.step + on_the_way * self.evaluation) + 4 * self.evaluation
 
 
 class Stopwatch:
@@ -51,11 +58,14 @@ class Stopwatch:
 
     def __init__(self, *, evaluates: bool):
         self.began, self.first, self.evaluates = time.perf_counter(), 0.0, evaluates
+        self.checks = 0.0
         self.steps: list[Stepped] = []
         self.evaluation = 0.0
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Stepped):
+        if isinstance(event, Checked) and not event.step:
+            self.checks = event.seconds
+        elif isinstance(event, Stepped):
             self.first = self.first or time.perf_counter() - self.began
             self.steps.append(event)
             if len(self.steps) == STEPS and not self.evaluates:
@@ -83,7 +93,16 @@ def measure_pace(config: Config, folder: Path, allow: Collection[str]) -> Pace:
     with contextlib.suppress(EnoughError):
         train(session, folder, listeners=[watch], allow=allow)
     loader = session.dataset.trained(config.seed)
-    return over_the_budget(watch.pace, training, *loader.sizes())
+    pace = replace(watch.pace, shared=watch.checks * shared_share(read_findings(folder)))
+    return over_the_budget(pace, training, *loader.sizes())
+
+
+def shared_share(findings: Sequence[Finding]) -> float:
+    """The share of the time of checks before training that is spent once for all seeds."""
+    seconds = {True: 0.0, False: 0.0}
+    for finding in findings:
+        seconds[holds_for_seeds(finding.check)] += finding.seconds if finding.when == "before" else 0.0
+    return seconds[True] / max(sum(seconds.values()), 1e-9)
 
 
 def over_the_budget(pace: Pace, training: TrainingSettings, tokens: Counts, places: Counts) -> Pace:

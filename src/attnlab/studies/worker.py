@@ -81,7 +81,8 @@ def trained_run(request: JobRequest, folder: Path) -> Run:
     def listeners() -> Iterator[Listener]:  # asked for when the session's text is read, which may fail
         yield from extras.watch(session, folder)
 
-    return train(session, folder, resume=True, listeners=listeners(), allow=request.allow)
+    first = Path(request.first) if request.first else None
+    return train(session, folder, resume=True, listeners=listeners(), allow=request.allow, first=first)
 
 
 def finished(request: JobRequest, run: Run) -> RunResult:

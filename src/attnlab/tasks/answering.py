@@ -99,6 +99,10 @@ class Answering(AnswerSpans):
             )
 
     # ------------------------------------------------------------ windows
+    @property
+    def command(self) -> str:
+        return 'ask RUN "…" --passage FILE'
+
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         if batch.start is None or batch.end is None:
             raise DataError("These rows have no answers, and the task is to predict them.")

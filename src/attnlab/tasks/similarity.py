@@ -98,6 +98,10 @@ class Similarity(Task):
             return float(prepared.targets.square().mean())
         return math.log(max(1, len(prepared.targets.unique())))
 
+    @property
+    def command(self) -> str:
+        return 'search RUN --in FOLDER "…"'
+
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         prepared = self.unlabelled(batch)
         if self.contrasts:

@@ -277,6 +277,11 @@ class Task(ABC):
         return math.log(self.vocabulary.size)
 
     @property
+    def command(self) -> str:
+        """The command of `attnlab` that asks a trained model for what it predicts."""
+        return 'generate RUN "…"' if self.predicts_words else 'predict RUN "…"'
+
+    @property
     def continues(self) -> bool:
         """Whether each token of a text is predicted from those before it, so that any text has a
         probability and any beginning can be gone on with."""

@@ -17,6 +17,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.features import FeaturesOf, no_features
+from attnlab.evaluation.written_texts import text_signatures
 from attnlab.metrics.measures import TRAIN
 from attnlab.model.losses import LossSum
 from attnlab.model.model import Model
@@ -225,6 +226,7 @@ class Loop:
                 scores=scores,
                 kept=state.step == state.best_step,
                 error=standard_error(evaluation, self.task.metrics[0]),
+                signatures={} if evaluation.texts is None else text_signatures(evaluation.texts),
             )
         )
 

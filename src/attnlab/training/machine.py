@@ -21,6 +21,7 @@ from attnlab import __version__
 from attnlab.config.values import ConfigError
 from attnlab.data.workers import cores as cores
 from attnlab.model.blocks import Block
+from attnlab.model.products import faster_products
 
 
 def device_of(name: str) -> torch.device:
@@ -100,6 +101,7 @@ def versions() -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "threads": torch.get_num_threads(),
+        "products": faster_products(),
         "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
 

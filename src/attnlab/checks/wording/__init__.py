@@ -13,6 +13,7 @@ from attnlab.checks.wording.of_data import OF_DATA
 from attnlab.checks.wording.of_models import OF_MODELS
 from attnlab.checks.wording.of_rows import OF_ROWS, not_compared
 from attnlab.checks.wording.of_scores import CURE, NOT_LEARNED, OF_SCORES, SCORED_AS
+from attnlab.checks.wording.of_texts import OF_TEXTS
 from attnlab.checks.wording.template import Sentences, Template
 from attnlab.config.wording import count_of, in_words, listing, with_true_minus
 
@@ -49,6 +50,7 @@ TEMPLATES: Mapping[tuple[str, str], Template] = {
     **OF_DATA,
     **OF_SCORES,
     **OF_ROWS,
+    **OF_TEXTS,
 }
 
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)
@@ -146,13 +148,15 @@ MOMENTS = {
 }
 
 
-def moments_phrase(moments: Sequence[tuple[str, int | None]]) -> str:
-    """When a check was made: before training; at evaluation, steps 40 and 80."""
+def moments_phrase(moments: Sequence[tuple[str, int | None]], seed: int | None = None) -> str:
+    """When a check was made: before training; at evaluation, steps 40 and 80. `seed` is that of the run of
+    the same arm in which it was made before training, where it was another."""
     phrases = []
     for when in dict.fromkeys(when for when, _ in moments):
         steps = [f"{step:,}" for moment, step in moments if moment == when and step]
         named = f", step{'s' * (len(steps) > 1)} {in_words(steps)}" if steps else ""
-        phrases.append(f"{MOMENTS.get(when, when)}{named}")
+        asked = f", in the run of seed {seed}" if seed is not None and when == "before" else ""
+        phrases.append(f"{MOMENTS.get(when, when)}{named}{asked}")
     return "; ".join(phrases)
 
 

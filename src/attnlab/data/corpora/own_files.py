@@ -9,7 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from attnlab.config.values import nearest
+from attnlab.config.wording import count_of
 from attnlab.data.corpora.corpus import Corpus
+from attnlab.data.corpora.parallel import line_pairs
 from attnlab.data.corpora.readers import (
     READERS,
     lines_of,
@@ -55,10 +57,12 @@ class Files(Corpus):
     name them for single files. A broken row stops with the count of all, unless `skip_bad`.
     The columns of a .csv are separated by commas, semicolons, tabs or vertical bars, as its first rows
     show, unless `separator` says which.
+    Two plain text files of which line i of one belongs to line i of the other are `path` and `target_path`
+    (with `dev` and `target_dev`, `test` and `target_test`).
     Files are streamed: memory does not grow with them (save for .json and whole documents).
     """
 
-    later = ("separator",)
+    later = ("separator", "target_path", "target_dev", "target_test")
 
     def __init__(
         self,
@@ -78,6 +82,9 @@ class Files(Corpus):
         encoding: str = "utf-8",
         skip_bad: bool = False,
         separator: Separator = "auto",
+        target_path: Names = (),
+        target_dev: Names = (),
+        target_test: Names = (),
     ):
         if not path:
             raise DataError('files needs a path: corpus = { kind = "files", path = "notes.txt" }.')
@@ -87,6 +94,7 @@ class Files(Corpus):
         self.labels, self.unit, self.encoding, self.skip_bad = labels, unit, encoding, skip_bad
         self.separator: Separator = separator
         self.files = assigned(path, dev, test)
+        self.targets = target_files(self.files, target_path, target_dev, target_test)
         self._skipped: dict[str, int] = {}
         self._read, self._all = 0, 0
 
@@ -119,12 +127,16 @@ class Files(Corpus):
         files = self.files[split]
         tally = Tally(str(files[0]) if len(files) == 1 else f"{len(files)} files", self.skip_bad)
         self._read, self._all = 0, sum(file.stat().st_size for file in files)
-        for example in tally.sound(item for file in files for item in self._items(file)):
+        for example in tally.sound(item for file in files for item in self._items(file, split)):
             self._read += len(example.text) + len(example.pair or "") + len(example.target or "")
             yield example
         self._skipped[split] = tally.broken
 
-    def _items(self, file: Path) -> Iterator[Example | Broken]:
+    def _items(self, file: Path, split: str) -> Iterator[Example | Broken]:
+        if self.targets:
+            target = self.targets[split][self.files[split].index(file)]
+            yield from line_pairs(file, target, self.encoding)
+            return
         first: Record | None = None
         for record in reader_of(file, self.separator)(file, self.encoding, self.unit):
             if isinstance(record, Broken):
@@ -155,11 +167,12 @@ class Files(Corpus):
         total = hashlib.sha256(repr((self.columns, self.labels, self.unit, self.encoding)).encode())
         total.update(repr(self.skip_bad).encode())
         total.update(self.separator.encode() if self.separator != "auto" else b"")
-        for split, files in self.files.items():
-            for file in files:
-                total.update(f"{split}\0{file.name}\0".encode())
-                with file.open("rb") as stream:
-                    total.update(hashlib.file_digest(stream, "sha256").digest())
+        for files_of_side in (self.files, self.targets):
+            for split, files in files_of_side.items():
+                for file in files:
+                    total.update(f"{split}\0{file.name}\0".encode())
+                    with file.open("rb") as stream:
+                        total.update(hashlib.file_digest(stream, "sha256").digest())
         return total.hexdigest()[:16]
 
 
@@ -182,6 +195,30 @@ def assigned(path: Names, dev: Names, test: Names) -> dict[str, list[Path]]:
     for split, given in (("dev", dev), ("test", test)):
         if given:
             files[split] = found(given)
+    return files
+
+
+def target_files(sources: Mapping[str, list[Path]], *targets: Names) -> dict[str, list[Path]]:
+    """The file with the targets of each file of sources, by split; none where rows hold their own."""
+    if not any(targets):
+        return {}
+    if not targets[0]:
+        raise DataError("target_dev and target_test go with target_path, the targets of the training text.")
+    files = assigned(*targets)
+    for split in {**sources, **files}:
+        counts = [len(side.get(split, ())) for side in (sources, files)]
+        if counts[0] != counts[1]:
+            raise DataError(
+                f"The split {split} has {count_of(counts[0], 'file')} of sources and "
+                f"{count_of(counts[1], 'file')} of targets; give each file of sources its file of targets: "
+                'files(path="train.en", target_path="train.fr", dev="dev.en", target_dev="dev.fr").'
+            )
+    for file in (file for side in (sources, files) for held in side.values() for file in held):
+        if reader_of(file) is not read_text:
+            raise DataError(
+                f"{file} is a table, and target_path is for two plain text files; leave it out where one "
+                "file has source and target as columns."
+            )
     return files
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from attnlab.config.values import nearest
@@ -97,9 +98,12 @@ def listed(names: Names) -> tuple[str, ...]:
 def missing(source: str, part: str, wanted: Sequence[str], existing: Sequence[str]) -> DataError:
     hint = nearest(wanted[0], existing) if len(wanted) == 1 else ""
     named = f'"{wanted[0]}"' if len(wanted) == 1 else f"for the {part} ({', '.join(wanted)})"
+    headless = "; where the first line is data, put a line with the columns' names above it"
+    tabular = Path(source.removesuffix(".gz")).suffix in (".csv", ".tsv")
     return DataError(
         f"{source} has no column {named}.{hint} It has: {', '.join(existing)}. "
-        f"Say which one holds the {part} with --{part} COLUMN, in a config with data.corpus.{part}."
+        f"Say which one holds the {part} with --{part} COLUMN, in a config with data.corpus.{part}"
+        f"{headless if tabular else ''}."
     )
 
 

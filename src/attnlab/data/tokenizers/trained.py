@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Literal
 
 import tokenizers as library
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
@@ -21,16 +22,30 @@ class Bpe(TokenizerRecipe):
     Training starts from the 256 bytes and merges the most frequent neighbouring pair, again and
     again, until the vocabulary is full; encoding applies the merges in the order they were
     learned. Cost of a larger vocabulary: one embedding row each, for fewer tokens per text.
+    With `digits = "single"` each digit is a token of its own: numbers are then read and written place by
+    place, and one that was never seen is as easy as others.
     The choice for language models. Sennrich et al. 2016; over bytes: Radford et al. 2019.
     """
 
-    def __init__(self, *, vocabulary: Words = 8000, minimum_count: Whole = 2):
+    later = ("digits",)
+
+    def __init__(
+        self,
+        *,
+        vocabulary: Words = 8000,
+        minimum_count: Whole = 2,
+        digits: Literal["merged", "single"] = "merged",
+    ):
         room_for(vocabulary, 256 + len(OURS), "bpe")
-        self.vocabulary, self.minimum_count = vocabulary, minimum_count
+        self.vocabulary, self.minimum_count, self.digits = vocabulary, minimum_count, digits
 
     def make(self, texts: Iterable[str]) -> Tokenizer:
         tokenizer = library.Tokenizer(models.BPE())
-        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        single = pre_tokenizers.Digits(individual_digits=True)
+        tokenizer.pre_tokenizer = (
+            pre_tokenizers.Sequence([single, splitter]) if self.digits == "single" else splitter
+        )
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
             vocab_size=self.vocabulary,

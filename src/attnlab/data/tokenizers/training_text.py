@@ -25,13 +25,21 @@ TOGETHER = 1000
 @dataclass(frozen=True)
 class TrainingText:
     """`fingerprint` is a hash of all texts in order, `source` says where they came from, `runs` are the
-    smallest hashes of their runs of five words; `tokenizer` is the fingerprint of what was made of them."""
+    smallest hashes of their runs of five words; `tokenizer` is the fingerprint of what was made of them.
+    `characters` are those that occur in them; empty where that was not recorded."""
 
     tokenizer: str
     fingerprint: str
     source: str
     texts: int
     runs: Sequence[int]
+    characters: str = ""
+
+    def unseen(self, text: str) -> list[str]:
+        """The letters and signs of a text that do not occur in these, each once."""
+        if not self.characters:
+            return []
+        return [character for character in dict.fromkeys(text) if character not in self.characters]
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -55,12 +63,14 @@ class Watched:
         self.texts, self.count = texts, 0
         self.hash, self.numbering = hashlib.sha256(), Numbering()
         self.runs = np.zeros(0, np.uint64)
+        self.characters: set[str] = set()
 
     def __iter__(self) -> Iterator[str]:
         texts = iter(self.texts)
         while some := list(islice(texts, TOGETHER)):
             for text in some:
                 self.hash.update(text.encode("utf-8", "surrogatepass") + b"\0")
+                self.characters.update(text)
             self.count += len(some)
             hashes = Worded.of(some, self.numbering).runs(RUN).hashes
             if len(self.runs) == KEPT:  # hardly any is among the smallest: few are left to sort
@@ -69,7 +79,10 @@ class Watched:
             yield from some
 
     def record(self, *, tokenizer: str, source: str) -> TrainingText:
-        return TrainingText(tokenizer, self.hash.hexdigest()[:16], source, self.count, self.runs.tolist())
+        characters = "".join(sorted(self.characters))
+        return TrainingText(
+            tokenizer, self.hash.hexdigest()[:16], source, self.count, self.runs.tolist(), characters
+        )
 
 
 def text_of(texts: Iterable[str], *, tokenizer: str, source: str) -> TrainingText:

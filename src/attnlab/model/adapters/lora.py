@@ -15,6 +15,7 @@ from attnlab.config.values import ConfigError, nearest
 from attnlab.model.adapters.adapter import Adapter, generator_for, put
 from attnlab.model.draws import fill_normal
 from attnlab.model.model import Model
+from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term
 
 Scaling = Literal["rank", "root"]
@@ -160,7 +161,7 @@ def _updated(linear: nn.Linear, inputs: tuple[Tensor, ...], y: Tensor) -> Tensor
 
 def plain_map(inputs: int, outputs: int, like: Tensor) -> nn.Linear:
     """A map without bias, where and of the type that `like` is."""
-    return nn.Linear(inputs, outputs, bias=False, device=like.device, dtype=like.dtype)
+    return LinearMap(inputs, outputs, bias=False, device=like.device, dtype=like.dtype)
 
 
 def map_named(model: Model, name: str) -> nn.Linear:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from attnlab.config.ranges import Count
 from attnlab.model.heads.language import LanguageModel
 from attnlab.model.losses import LossSum, vocabulary_loss
+from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term, linear, terms_of
 
 
@@ -44,10 +45,10 @@ class SpanBoundary(LanguageModel):
         self.longest = longest
         self.places = nn.Embedding(longest, width)
         self.from_boundary = nn.Sequential(
-            nn.Linear(3 * width, width),
+            LinearMap(3 * width, width),
             nn.GELU(),
             norm(width),
-            nn.Linear(width, width),
+            LinearMap(width, width),
             nn.GELU(),
             norm(width),
         )

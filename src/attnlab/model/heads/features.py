@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from attnlab.model.heads.head import Head
 from attnlab.model.heads.labels import pooled
+from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
@@ -37,7 +38,7 @@ class Features(Head):
         super().__init__()
         self.width, self.pooling = width, pooling
         self.transform = (
-            nn.Sequential(nn.Linear(width, width), nn.Tanh()) if transform == "tanh" else nn.Identity()
+            nn.Sequential(LinearMap(width, width), nn.Tanh()) if transform == "tanh" else nn.Identity()
         )
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from attnlab.config.ranges import Count
 from attnlab.model.heads.head import Head
 from attnlab.model.heads.language import LanguageModel
+from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
@@ -57,9 +58,9 @@ class Classification(Head):
         self.width, self.classes, self.pooling = width, outputs, pooling
         self.transform: nn.Module = nn.Identity()
         if transform != "none":
-            self.transform = nn.Sequential(nn.Linear(width, width), ACTIVATIONS[transform]())
+            self.transform = nn.Sequential(LinearMap(width, width), ACTIVATIONS[transform]())
         self.dropout = nn.Dropout(dropout)
-        self.scores = nn.Linear(width, outputs)
+        self.scores = LinearMap(width, outputs)
 
     def forward(self, hidden: Tensor, tokens: Tokens) -> Tensor:
         """(B,T,D), or one vector for each text (B,D) that was pooled before, -> (B,C)."""
@@ -125,7 +126,7 @@ class TokenClassification(Head):
             raise ValueError(f"classes is {classes}; a head needs at least 1 output.")
         self.width, self.classes = width, outputs
         self.dropout = nn.Dropout(dropout)
-        self.scores = nn.Linear(width, outputs)
+        self.scores = LinearMap(width, outputs)
 
     def quieten(self) -> None:
         """Small first scores: with a variance of 1 the first loss would be half a nat above a guess's."""

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.config.ranges import Positive
 from attnlab.model.heads.head import Head
 from attnlab.model.losses import IGNORE, LossSum, vocabulary_loss
+from attnlab.model.products import LinearMap, linear_map
 from attnlab.model.terms import Term, linear, terms_of
 from attnlab.model.tokens import Tokens
 
@@ -61,9 +61,9 @@ class LanguageModel(Head):
 
     def _transform(self, kind: str, norm: Callable[[int], nn.Module]) -> nn.Module:
         if kind == "dense":
-            return nn.Sequential(nn.Linear(self.width, self.inner), nn.GELU(), norm(self.inner))
+            return nn.Sequential(LinearMap(self.width, self.inner), nn.GELU(), norm(self.inner))
         if self.inner != self.width:  # a tied table that is narrower, beside concatenated positions
-            return nn.Linear(self.width, self.inner, bias=False)
+            return LinearMap(self.width, self.inner, bias=False)
         return nn.Identity()
 
     def initialise(self, generator: torch.Generator | None) -> None:
@@ -80,7 +80,7 @@ class LanguageModel(Head):
 
     def forward(self, hidden: Tensor, tokens: Tokens | None = None) -> Tensor:
         """Logits (…, V)."""
-        return F.linear(self.scaled(hidden), self.table.weight, self.bias)
+        return linear_map(self.scaled(hidden), self.table.weight, self.bias)
 
     def loss(
         self, hidden: Tensor, targets: Tensor, *, smoothing: float = 0.0, z_weight: float = 0.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from attnlab.model.heads.head import Head
+from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term, linear
 from attnlab.model.tokens import Tokens
 
@@ -28,7 +29,7 @@ class Span(Head):
     def __init__(self, width: int):
         super().__init__()
         self.width = width
-        self.scores = nn.Linear(width, 2)
+        self.scores = LinearMap(width, 2)
 
     def quieten(self) -> None:
         """Small first scores: that of the first token is the same in all rows, and a large one would be a

@@ -18,6 +18,7 @@ from attnlab.model.masks import Bidirectional, Causal, Mask
 from attnlab.model.norms import NORMS
 from attnlab.model.pairs import Pairs
 from attnlab.model.positions.position import NoPosition
+from attnlab.model.products import LinearMap
 from attnlab.model.projections import Projections, Separate
 from attnlab.model.reach import square
 from attnlab.model.recurrence import (
@@ -98,7 +99,7 @@ class Recurrent(nn.Module):
                 table,
                 NoPosition(),
                 types=nn.Embedding(token_types, width) if token_types else None,
-                vectors=nn.Linear(vectors, width) if vectors else None,
+                vectors=LinearMap(vectors, width) if vectors else None,
                 scale=_scale(embedding_scale, width),
                 dropout=dropout,
             )
@@ -112,7 +113,7 @@ class Recurrent(nn.Module):
         self.encoder = stack(table, both_ways=True) if family != "decoder" else None
         self.decoder = stack(table, both_ways=False) if family != "encoder" else None
         self.bridge = (
-            nn.Linear(width, self.kernel.states * layers * width, bias=bool(bias))
+            LinearMap(width, self.kernel.states * layers * width, bias=bool(bias))
             if self.reads_source
             else None
         )
@@ -276,7 +277,8 @@ class Recurrent(nn.Module):
         """Embedded texts in one call of each kernel: what is read by attention is added to the outputs, and
         enters no state."""
         assert self.decoder is not None
-        pairs = Pairs(tokens, source_tokens)
+        beams = 1 if cache is None else cache.beams
+        pairs = Pairs(tokens.joined(beams), source_tokens)
         if encoded is not None and len(encoded) > len(x):
             x = x.expand(len(encoded), -1, -1)
         texts = texts_of(tokens, len(x))
@@ -292,7 +294,7 @@ class Recurrent(nn.Module):
             def sources(projections: Projections) -> tuple[Tensor, Tensor]:
                 return cached_sources(projections, encoded, cache, 0)
 
-            hidden = self.output(hidden, Scope(pairs, cross_pairs=pairs, sources=sources))
+            hidden = self.output(hidden, Scope(pairs, cross_pairs=pairs, sources=sources, beams=beams))
         final: Tensor = self.final(hidden)
         return final
 
@@ -348,8 +350,8 @@ class Lstm(Recurrent):
 def _attentive(kind: AttentionKind, width: int, bias: bool) -> AttentiveOutput:
     rule = ATTENTION.build(Choice(kind), heads=1, head_width=width, masking="-inf", dropout=0.0)
     projections = Separate(width, 1, width, bias)
-    attention = CrossAttention(projections, rule, nn.Linear(width, width, bias=bias))
-    return AttentiveOutput(attention, nn.Linear(width, width, bias=False))
+    attention = CrossAttention(projections, rule, LinearMap(width, width, bias=bias))
+    return AttentiveOutput(attention, LinearMap(width, width, bias=False))
 
 
 def _scale(scale: float | Literal["unit", "root"], width: int) -> float:

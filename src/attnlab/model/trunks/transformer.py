@@ -22,6 +22,7 @@ from attnlab.model.norms import NORMS
 from attnlab.model.pairs import Pairs
 from attnlab.model.positions import POSITIONS
 from attnlab.model.positions.position import Position
+from attnlab.model.products import LinearMap
 from attnlab.model.projections import PROJECTIONS
 from attnlab.model.reach import square
 from attnlab.model.refinement import Colours, embedded, refined
@@ -241,7 +242,7 @@ def _stack(
         tokens if tokens is not None else nn.Embedding(settings.tokens, width - positions.narrows),
         positions,
         types=nn.Embedding(settings.token_types, width - positions.narrows) if settings.token_types else None,
-        vectors=nn.Linear(settings.vectors, width - positions.narrows) if settings.vectors else None,
+        vectors=LinearMap(settings.vectors, width - positions.narrows) if settings.vectors else None,
         norm=_norm(settings, width) if settings.embedding_norm else None,
         scale=_embedding_scale(settings, width - positions.narrows),
         dropout=settings.dropout,
@@ -315,7 +316,7 @@ def _attention(
         head_width=head_width,
         bias=settings.biased("query_key_value"),
     )
-    output = nn.Linear(heads * head_width, width, bias=settings.biased("attention_output"))
+    output = LinearMap(heads * head_width, width, bias=settings.biased("attention_output"))
     return kind(projections, rule, output)
 
 

@@ -52,6 +52,9 @@ class JobRequest:
     """Code of a person's own, as a run records it."""
     threads: int = 1
     """Which a run's last bits depend on."""
+    first: str = ""
+    """The folder of the same arm's run of the first seed, whose checks before training need not be made again
+    where they can be read by then."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

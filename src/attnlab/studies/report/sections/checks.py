@@ -106,7 +106,7 @@ def _alike(arms: list[Arm], outcome: str) -> Iterator[Alike]:
             own = [str(finding.values.get(name, "")) for name in ("meaning", "fix")]  # where it is told
             group = groups.setdefault((finding.check, finding.kind, *own), Alike(arm.over_seeds(finding)))
             group.seeds.setdefault(arm.name, set()).add(run.seed)
-            group.times += 1
+            group.times += finding.seed is None  # else it was found once, in another seed's run
             group.steps |= {finding.step} if finding.step else set()
     return iter(groups.values())
 

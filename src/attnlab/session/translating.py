@@ -1,0 +1,204 @@
+"""Texts that a trained model writes for sources: translations and summaries, of a few or of a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attnlab.config.memory import refuse_beyond_memory
+from attnlab.config.values import ConfigError
+from attnlab.config.wording import count_of
+from attnlab.data.batching import budget_bounds
+from attnlab.data.corpora.readers import lines_of, undecoded
+from attnlab.data.corpora.records import Broken, Tally
+from attnlab.data.encode.encoding import Cut, Cuts
+from attnlab.data.errors import unusable
+from attnlab.data.example import Example
+from attnlab.generation.beam import Hypothesis, beam_searches
+from attnlab.generation.packed_weights import by_columns
+from attnlab.tasks.task import Prediction
+
+if TYPE_CHECKING:
+    from attnlab.session.trained import Trained
+
+BEAM = 4
+CHUNK = 1024
+"""Texts that are in memory at a time, among which neighbours in length are written together."""
+TOKENS, ROWS = 4096, 64
+"""Of the sources that are read at once, with their padding; and how many of them."""
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A text that was written for a source. `log_probability` is that of all its tokens, `score` what it is
+    ranked by: log-probability / tokens^penalty. `stopped` says whether it ended by itself."""
+
+    text: str
+    score: float
+    log_probability: float
+    tokens: int
+    stopped: bool
+
+    @property
+    def probability(self) -> float:
+        return math.exp(self.log_probability)
+
+
+class Translator:
+    """Writes a target for each source, with the most likely texts that a beam finds.
+
+    A source that is longer than the model reads is refused, or loses its end or its start (`cut`), counted in
+    `cuts`. An empty source has no target.
+    """
+
+    pairs = False  # an example is one text, as for a Predictor
+
+    def __init__(
+        self, trained: Trained, *, beam: int = BEAM, penalty: float = 1.0, best: int = 1, cut: Cut = "refuse"
+    ):
+        refuse_untranslating(trained, "translate")
+        if best > beam:
+            raise ConfigError(
+                f"A beam of width {beam} ends with {beam} texts, not {best}; use --beam {best}."
+            )
+        self.trained, self.beam, self.penalty, self.best = trained, beam, penalty, best
+        self.cut: Cut = cut
+        self.cuts = Cuts()
+
+    def __call__(self, examples: Iterable[Example]) -> Iterator[Prediction]:
+        """The best text of each example, in order, with the probability that the model gives it."""
+        remaining = iter(examples)
+        while chunk := list(islice(remaining, CHUNK)):
+            for best, *_ in self.candidates(chunk):
+                yield Prediction(answer=best.text, confidence=best.probability)
+
+    def candidates(self, examples: Sequence[Example]) -> list[list[Candidate]]:
+        """The `best` texts of each example, best first."""
+        sources = self._sources(examples)
+        written: dict[int, list[Candidate]] = {
+            number: [Candidate("", 0.0, 0.0, 0, True)] for number, source in enumerate(sources) if not source
+        }
+        lengths = np.array([len(source) for source in sources], np.int64)
+        order = lengths.argsort(kind="stable")[len(written) :]
+        bounds = budget_bounds([lengths[order]], max(TOKENS, int(lengths.max(initial=0))), ROWS)
+        for begin, end in pairwise(bounds.tolist()):
+            numbers = order[begin:end].tolist()
+            searches = self._search([sources[number] for number in numbers])
+            written |= dict(zip(numbers, searches, strict=True))
+        return [written[number] for number in range(len(sources))]
+
+    @property
+    def room(self) -> int:
+        """How many tokens of a source fit; where the target shares its row, one is left for that."""
+        form, length = self.trained.tokenizer.form, self.trained.config.longest_text
+        return length - form.single_room if self.trained.reads_source else length - form.pair_room - 1
+
+    def _sources(self, examples: Sequence[Example]) -> list[list[int]]:
+        """The ids of each source without special tokens; none for an empty one."""
+        sources = self.trained.tokenizer.encode_many([example.text.strip() for example in examples])
+        if self.cut == "refuse":
+            refuse_long(examples, sources, self.room)
+        kept = [source[-self.room :] if self.cut == "start" else source[: self.room] for source in sources]
+        for source, rest in zip(sources, kept, strict=True):
+            self.cuts.count(len(source), len(source) - len(rest))
+        return kept
+
+    def _search(self, sources: Sequence[Sequence[int]]) -> list[list[Candidate]]:
+        trained = self.trained
+        form, longest = trained.tokenizer.form, trained.config.longest_text
+        work = f"Writing {len(sources):,} texts with a beam of {self.beam}"
+        size = len(sources) * self.beam * trained.tokenizer.size
+        refuse_beyond_memory(size, work, "lower --beam, or give fewer texts")
+        if trained.reads_source:
+            prompts = [[trained.tokenizer.first]] * len(sources)
+            read: list[list[int]] | None = [form.single(source) for source in sources]
+        else:
+            prompts, read = [[*form.before, *source, *form.middle] for source in sources], None
+        by_columns(trained.model)
+        searches = beam_searches(
+            trained.model,
+            prompts,
+            width=self.beam,
+            length=longest - max(map(len, prompts)),
+            penalty=self.penalty,
+            stop=trained.stop,
+            sources=read,
+        )
+        return [[self._candidate(text) for text in search[: self.best]] for search in searches]
+
+    def _candidate(self, text: Hypothesis) -> Candidate:
+        written = self.trained.tokenizer.decode(text.new).strip()
+        return Candidate(written, text.score(self.penalty), text.total, len(text.new), text.stopped)
+
+
+def refuse_untranslating(trained: Trained, command: str) -> None:
+    """Say which command fits a model that was not trained to write a target for a source."""
+    trained.refuse_headless()
+    if not trained.translates:
+        raise ConfigError(
+            f'{trained.folder} was trained for task "{trained.config.task.kind}" and not on pairs of source '
+            f"and target, so it cannot {command}; {trained.fitting_command}."
+        )
+
+
+def refuse_long(examples: Sequence[Example], sources: Sequence[Sequence[int]], room: int) -> None:
+    """Stop where sources are longer than the model reads: a part's translation is not that of the whole."""
+    both = enumerate(zip(examples, sources, strict=True), start=1)
+    long = [
+        f"{example.place or f'text {number}'} ({len(source)} tokens)"
+        for number, (example, source) in both
+        if len(source) > room
+    ]
+    if long:
+        more = f" and {len(long) - SHOWN} more" if len(long) > SHOWN else ""
+        raise ConfigError(
+            f"{count_of(len(long), 'text')} of {len(sources):,} have more than the {room} tokens that this "
+            f"model reads: {', '.join(long[:SHOWN])}{more}. Split them into sentences, or let the rest be "
+            'left out: --cut end (cut="end" in Python).'
+        )
+
+
+@dataclass
+class LineTranslations:
+    """A text for each line of a file, in order; an empty line for an empty one.
+
+    Lines that cannot be read stop it before anything is written; with `skip_bad` they become empty lines,
+    which `skipped` counts.
+    """
+
+    translator: Translator
+    file: Path
+    encoding: str = "utf-8"
+    skip_bad: bool = False
+    skipped: int = 0
+
+    def __iter__(self) -> Iterator[str]:
+        if not self.file.is_file():
+            raise ConfigError(f"There is no file {self.file}; give a file with a text on each line.")
+        tally = Tally(str(self.file), self.skip_bad)
+        for _ in tally.sound(self._lines()):
+            pass
+        self.skipped = tally.broken
+        lines = (line if isinstance(line, Example) else Example("") for line in self._lines())
+        for prediction in self.translator(lines):
+            yield " ".join(str(prediction.answer).split("\n"))
+
+    def _lines(self) -> Iterator[Example | Broken]:
+        for number, line in enumerate(lines_of(self.file, self.encoding), start=1):
+            place = f"{self.file} line {number}"
+            reason = undecoded(line, self.encoding) or unusable(line) or self._too_long(line)
+            yield Broken(place, reason) if reason else Example(line.rstrip("\n"), place=place)
+
+    def _too_long(self, line: str) -> str:
+        room = self.translator.room
+        if self.translator.cut != "refuse" or len(line.encode()) <= room:  # a token has a byte at the least
+            return ""
+        tokens = len(self.translator.trained.tokenizer.encode(line.strip()))
+        return f"it has {tokens} tokens, and this model reads {room}" if tokens > room else ""

@@ -1,0 +1,159 @@
+"""Checks of written text: each fault is found, and texts of a fair model raise none."""
+
+import re
+
+import numpy as np
+import pytest
+
+from attnlab.checks.outputs import Outputs
+from attnlab.checks.text_pairs import TextPairs
+from attnlab.evaluation.evaluator import Evaluation
+from attnlab.evaluation.written_texts import of_texts
+from attnlab.metrics.metric import Examples
+from tests.checks.cases import case, found
+
+NAMES = ("Anna", "Paul", "The dog", "Our neighbour", "Nobody")
+VERBS = ("doesn't like", "has seen", "is (almost) as old as", "wrote to", "lives near")
+PLACES = ("the well-known house.", "Paris!", "my sister's friend.", "3.5 km of road.", "you, I think.", "me?")
+ALL = [f"{a} {b} {c}" for a in NAMES for b in VERBS for c in PLACES]
+RIGHT = [ALL[number] for number in np.random.default_rng(0).permutation(len(ALL))]
+SOURCES = [f"source {number} of {text.upper()}" for number, text in enumerate(RIGHT)]
+
+
+def fair(seed=0):
+    """What a model writes that is right in two words of three, and sometimes shorter or longer."""
+    draw = np.random.default_rng(seed)
+    pool = " ".join(RIGHT).split()
+    texts = []
+    for text in RIGHT:
+        words = [word if draw.random() < 0.7 else str(draw.choice(pool)) for word in text.split()]
+        texts.append(" ".join(words[: len(words) - draw.integers(2)] + ["so"] * (draw.random() < 0.2)))
+    return texts
+
+
+def parted(text):
+    return re.sub(r"([.,!?()])", r" \1 ", text).replace("'", " '").strip()
+
+
+def examples_of(texts, references=RIGHT, **columns):
+    return Examples({"generated": of_texts(texts), "reference": of_texts(references), **columns})
+
+
+def pieces(mark):
+    return [mark(text) for text in fair()]
+
+
+PAIRS = {
+    "pieces": [
+        pieces(lambda text: text.replace("r", "r@@ ")),
+        pieces(lambda text: text.replace(" ", " ▁")),
+        pieces(lambda text: text.replace("igh", "i ##gh").replace("ous", "o ##us")),
+        pieces(lambda text: text.replace(" ", "Ġ")),
+    ],
+    "tokenised": [pieces(parted)],
+    "escaped": [pieces(lambda text: text.replace("'", "&apos;"))],
+    "lower_case": [pieces(str.lower)],
+}
+
+
+@pytest.mark.parametrize(("kind", "texts"), [(kind, texts) for kind, many in PAIRS.items() for texts in many])
+def test_text_of_another_form_is_found_on_either_side(kind, texts):
+    for texts_first in (True, False):
+        sides = (texts, RIGHT) if texts_first else (fair(), texts)
+        finding = TextPairs().judge("evaluation", examples_of(*sides))
+        assert (finding.outcome, finding.kind) == ("warn", kind), finding.found
+        assert finding.values["side"] == ("texts" if texts_first else "references")
+        assert finding.found.count("%") >= 2 and "{" not in finding.sentence
+
+
+def test_text_that_is_tokenised_on_both_sides_is_found():
+    right = [parted(text) for text in RIGHT if text.endswith(".")]
+    both = examples_of([f"So {text}" for text in right], right)
+    assert TextPairs().judge("evaluation", both).kind == "both_tokenised"
+
+
+def test_rouge_is_doubted_where_it_reads_nothing():
+    cyrillic = ["Собака спит на ковре.", "Кошка сидит у окна."] * 8
+    finding = TextPairs().judge("evaluation", examples_of(cyrillic, cyrillic))
+    assert finding.kind == "unread_by_rouge" and finding.number == 1
+    french = ["Où est passé le garçon ?", "Il a été là-bas, à côté."] * 8
+    assert TextPairs().judge("evaluation", examples_of(french, french)).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("shifted", ["", *RIGHT[:-1]]),
+        ("shifted", [*fair()[1:], ""]),
+        ("identical", RIGHT),
+        (
+            "as_long_as_references",
+            [" ".join(word if n % 3 else "the" for n, word in enumerate(text.split())) for text in RIGHT],
+        ),
+    ],
+)
+def test_lines_that_do_not_belong_together_are_found_in_files(kind, texts):
+    assert TextPairs().judge("evaluation", examples_of(texts), files=True).kind == kind
+    assert TextPairs().judge("evaluation", examples_of(texts)).outcome == "pass", (
+        "a model may be as good as that"
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_texts_of_a_fair_model_raise_no_alarm(seed):
+    examples = examples_of(fair(seed), source=of_texts(SOURCES), stopped=np.ones(len(RIGHT), bool))
+    assert TextPairs().judge("evaluation", examples, files=True).outcome == "pass"
+    finding = Outputs().judge("evaluation", examples)
+    assert finding.outcome == "pass" and "{" not in finding.found
+
+
+def some(texts, change, share=0.2):
+    """Every n-th text changed."""
+    return [change(number) if number % round(1 / share) == 0 else text for number, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("empty", some(fair(), lambda number: " ")),
+        ("copied", some(fair(), lambda number: SOURCES[number])),
+        ("loops", some(fair(), lambda number: "so " * 9 + str(number))),
+        ("loops", some(fair(), lambda number: f"{number} " + "I am " * 5)),
+        ("loops", some(fair(), lambda number: f"{number} " + "the end of the day " * 4)),
+        ("one_text", some(fair(), lambda number: RIGHT[0], share=1)),
+    ],
+)
+def test_outputs_that_are_no_texts_of_their_own_are_found(kind, texts):
+    finding = Outputs().judge("evaluation", examples_of(texts, source=of_texts(SOURCES)))
+    assert (finding.outcome, finding.kind) == ("warn", kind), finding.found
+    assert finding.number >= 0.19
+
+
+def test_cut_texts_are_found_and_what_is_not_known_is_not_said():
+    stopped = np.arange(len(RIGHT)) % 5 > 0
+    finding = Outputs().judge("evaluation", examples_of(fair(), stopped=stopped))
+    assert finding.kind == "cut" and "20% cut" in finding.found and "copies" not in finding.found
+    assert "cut" not in Outputs().judge("evaluation", examples_of(fair())).found
+
+
+def test_references_that_loop_or_are_their_source_are_no_fault():
+    """Of copying, and of sequences that repeat, the text is as it should be."""
+    looping = [f"{number} a a a a b b b b" for number in range(40)]
+    assert (
+        Outputs().judge("evaluation", examples_of(looping, looping, source=of_texts(looping))).outcome
+        == "pass"
+    )
+
+
+def test_runs_are_asked_of_what_they_wrote_and_not_in_the_first_steps():
+    empty = examples_of(some(fair(), lambda number: ""))
+    evaluation = Evaluation(1.0, {}, Examples({}), texts=empty)
+    late = case("seq2seq", when="evaluation", step=400, evaluation=evaluation)
+    assert found("outputs", late).kind == "empty"
+    assert (
+        found("outputs", case("seq2seq", when="evaluation", step=20, evaluation=evaluation)).kind
+        == "too_early"
+    )
+    assert found("text_pairs", late).outcome == "pass"
+    silent = case("seq2seq", when="evaluation", evaluation=Evaluation(1.0, {}, Examples({})))
+    assert {found(name, silent).kind for name in ("outputs", "text_pairs")} == {"nothing_written"}
