@@ -262,7 +262,7 @@ def best_sentence(state: State, metric: str, place: Path) -> str:
 
 def summary(ended: Any, place: Path) -> Inline:
     state = ended.state
-    metric = ended.session.task.metrics[0].replace("_", " ")
+    metric = ended.session.config.training.deciding(ended.session.task.metrics).replace("_", " ")
     dev = best_sentence(state, metric, place)
     if ended.reason == "interrupted":
         return (

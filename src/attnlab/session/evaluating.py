@@ -302,12 +302,13 @@ def rows_scored(trained: Trained, texts: Iterable[Example], split: str | None = 
     if not trained.imported:
         fingerprint = trained.record.get("text", "")
         own = text_of_run("", trained.config, fingerprint, trained.cache)
+    metric = trained.config.training.deciding(trained.task.metrics)
     large = split is not None and own.unread is Unread.LARGE  # whose splits were compared as they were read
     return identify(
         texts,
         trained.dataset if large else own.dataset,
         split=split,
-        chosen=chosen_on_dev(trained.folder, trained.task.metrics[0], decides=bool(trained.decision)),
+        chosen=chosen_on_dev(trained.folder, metric, decides=bool(trained.decision)),
         before=tuple(texts_before(trained.config, trained.cache)),
         words=trained.task.predicts_words,
         unread=None if large else own.unread,

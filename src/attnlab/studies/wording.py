@@ -218,11 +218,11 @@ def _note(kind: str, values: Values) -> str:
     if kind in BUILTIN:
         return BUILTIN[kind](values)
     if kind == "resized":
-        width = "its width went from {width[0]} to {width[1]} and " if values["width"] else ""
+        sizes = ["its width went from {width[0]} to {width[1]}"] if values["width"] else []
+        sizes += ["its feed-forward from {hidden[0]} to {hidden[1]} hidden units"] if values["hidden"] else []
         return (
-            f"{{arm}} was resized to the baseline's parameters: {width}its feed-forward from {{hidden[0]}} "
-            "to {hidden[1]} hidden units, {parameters[0]:,} parameters to {parameters[1]:,} (baseline "
-            "{target:,})."
+            f"{{arm}} was resized to the baseline's parameters: {' and '.join(sizes)}, "
+            "{parameters[0]:,} parameters to {parameters[1]:,} (baseline {target:,})."
         ).format_map(values)
     return NOTES[kind].format_map(values)
 
