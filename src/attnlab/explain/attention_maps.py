@@ -21,7 +21,7 @@ from attnlab.explain.head_kinds import KINDS, NAMED_AT, REPEATED, TIMES, distanc
 from attnlab.model.capture import capture
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
-from attnlab.model.places import places_of
+from attnlab.model.places import places_of, require_attention
 from attnlab.model.tokens import Tokens
 
 WORDS = 24
@@ -292,15 +292,11 @@ def _allowed(maps: LayerMaps, near: Tensor) -> Tensor:
 
 def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     """Every attention layer on the row: an encoder's, then a decoder's, cross-attention included."""
+    require_attention(model.trunk)
     sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
     patterns = [f"{side}layers.*.attention.weights" for side in sides]
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
     names = [name for pattern in patterns for name in fnmatch.filter(places_of(model.trunk), pattern)]
-    if not names:
-        raise ConfigError(
-            f"This model's trunk is a {type(model.trunk).__name__} with no attention to show; a recurrent "
-            "encoder-decoder has one with trunk gru(attention=additive)."
-        )
     with undisturbed(model), capture(model, *names) as seen:
         model(**row.inputs, objective=hidden_states)
     layers = []
