@@ -256,6 +256,7 @@ def test_it_is_chosen_as_every_part_is():
     ("settings", "reason"),
     [
         ({"heads": 2}, r"model\.heads is 2.*does not use it; leave model\.heads out"),
+        ({"attention": "linear"}, r"model\.attention is linear.*does not use it"),
         ({"positions": "rotary"}, r"model\.positions is rotary.*does not use it"),
         ({"mask": "prefix"}, r"model\.mask is prefix"),
         ({"family": "encoder", "mask": "causal"}, r"model\.mask is causal"),

@@ -6,11 +6,14 @@ import torch
 import attnlab as lab
 from attnlab.config.values import ConfigError
 from attnlab.explain.attention_maps import RowOfText, attention_maps
+from attnlab.explain.head_losses import heads_in
 from attnlab.model import recurrence
 from attnlab.model.recurrence import RecurrentLayer, RecurrentState
 from attnlab.model.tokens import Tokens
 from attnlab.runs.findings import read_findings
 from attnlab.session.trained import Trained
+from attnlab.studies.evidence import drawn_at_random
+from attnlab.training.trace import initial_weights
 from tests.checks.cases import config as case_config
 from tests.checks.cases import found, of
 from tests.training.small_run import config, for_task, merged, set_up, train
@@ -100,6 +103,14 @@ def test_it_resumes_to_the_bit(task, trunk, tmp_path, unchecked):
         assert torch.equal(p, q)
 
 
+def test_first_biases_are_not_taken_for_random_numbers():
+    """Every seed has the same: 0, and 1 at the gate that keeps the state."""
+    first = initial_weights(lab.decoder(vocabulary=9, width=8, trunk="lstm", layers=1))
+    drawn = {name.rpartition(".")[2] for name, summary in first.items() if drawn_at_random(summary)}
+    assert drawn == {"weight", "weight_ih_l0", "weight_hh_l0"}
+    assert "= 0.0 and 1.0" in first["trunk.decoder.layers.0.kernel.bias_ih_l0"]
+
+
 # ---------------------------------------------------------------- looking inside
 def translator(attention):
     return lab.encoder_decoder(vocabulary=11, width=16, layers=2, trunk=f"gru(attention={attention})").eval()
@@ -137,7 +148,9 @@ def test_its_attention_is_looked_into_and_removed_as_any_other():
 
 def test_what_needs_attention_or_a_transformer_says_so():
     model = translator("none")
-    with pytest.raises(ConfigError, match="no attention"):
+    with pytest.raises(ConfigError, match=r"trunk is a Gru and has no attention.*gru\(attention=additive\)"):
         attention_maps(model, row_of([4, 5], [1, 2]))
+    with pytest.raises(ConfigError, match="has no attention"):
+        heads_in(model)
     with pytest.raises(ConfigError, match="This is for transformers, and the model's trunk is a Gru"):
         lab.attach(model, "prefix")

@@ -64,6 +64,7 @@ def mask(
     from attnlab.explain.mask_picture import MaskPicture
     from attnlab.model.assemble import build_model
     from attnlab.model.tokens import Tokens
+    from attnlab.model.trunks.transformer import transformer_of
     from attnlab.session.session import draft_settings
 
     words = ["[PAD]"] * padding + words
@@ -81,7 +82,7 @@ def mask(
         chosen = (
             load(config, set=[*(set or ()), f"model.mask={name}", *family_of(name)]) if masks else settings
         )
-        trunk = build_model(draft_settings(chosen), device="meta").trunk
+        trunk = transformer_of(build_model(draft_settings(chosen), device="meta").trunk)
         grids[name] = trunk.ways(tokens)[0].near.tolist()
     attention = written(settings.model.attention)
     present(MaskPicture(words, source, grids, attention, numbers), json=json, html=html)

@@ -21,7 +21,7 @@ from attnlab.explain.head_kinds import KINDS, NAMED_AT, REPEATED, TIMES, distanc
 from attnlab.model.capture import capture
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
-from attnlab.model.places import places_of
+from attnlab.model.places import places_of, require_attention
 from attnlab.model.tokens import Tokens
 
 WORDS = 24
@@ -42,13 +42,15 @@ class RowOfText:
     """One row as a model reads it, and how its tokens are written.
 
     `inputs` are the model's own (ids (1,T), tokens, types, source …); `delimiters` marks special tokens and
-    punctuation of the text.
+    punctuation of the text. `written` are the tokens that a decoder writes at each place of its text, after
+    what it has read there: the rows of an alignment with `source_words`.
     """
 
     inputs: Mapping[str, Any]
     words: Sequence[str]
     delimiters: Sequence[bool]
     source_words: Sequence[str] = ()
+    written: Sequence[str] = ()
 
     @property
     def ids(self) -> list[int]:
@@ -167,6 +169,7 @@ class AttentionMaps(Explanation):
         properties = f"{named}entropy {head.entropy:.2f} nats" + (
             "" if head.distance is None else f", mean distance {head.distance:.1f} tokens"
         )
+        sides = "Rows are tokens as they are written, columns the source" if head.name.crosses else ""
         return Grid(
             [f"{number} {word}" for number, word in enumerate(layer.queries)],
             [f"{number} {word}" for number, word in enumerate(layer.keys)],
@@ -174,7 +177,7 @@ class AttentionMaps(Explanation):
             aside=[strongest(row, layer.keys) for row in weights],
             upright=head.name.crosses,
             title=f"{'Alignment by ' if head.name.crosses else ''}{head.name}: {properties}",
-            note=f"Rows attend to columns. Without this head: {short(head.effect)} (rank "
+            note=f"{sides or 'Rows attend to columns'}. Without this head: {short(head.effect)} (rank "
             f"{self.ranked.index(head) + 1} of {len(self.heads)}).",
         )
 
@@ -289,21 +292,17 @@ def _allowed(maps: LayerMaps, near: Tensor) -> Tensor:
 
 def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     """Every attention layer on the row: an encoder's, then a decoder's, cross-attention included."""
+    require_attention(model.trunk)
     sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
     patterns = [f"{side}layers.*.attention.weights" for side in sides]
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
     names = [name for pattern in patterns for name in fnmatch.filter(places_of(model.trunk), pattern)]
-    if not names:
-        raise ConfigError(
-            f"This model's trunk is a {type(model.trunk).__name__} with no attention to show; a recurrent "
-            "encoder-decoder has one with trunk gru(attention=additive)."
-        )
     with undisturbed(model), capture(model, *names) as seen:
         model(**row.inputs, objective=hidden_states)
     layers = []
     for place, weights in seen.items():
         reads, crosses = place.startswith("encoder."), "cross" in place
-        queries = row.source_words if reads else row.words
+        queries = row.source_words if reads else (crosses and row.written) or row.words
         keys = row.source_words if reads or crosses else row.words
         before = weights.shape[-1] - len(keys)  # an adapter's virtual tokens
         given = ["[virtual]"] * before

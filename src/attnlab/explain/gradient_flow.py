@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnlab.documents.nodes import Axis, Figure, Line, Lines, Node, Table
 from attnlab.documents.numbers import short
@@ -18,6 +18,7 @@ from attnlab.explain.head_kinds import entropy
 from attnlab.model.attention.argmax import Argmax
 from attnlab.model.attention.dot import Dot
 from attnlab.model.attention.rule import Rule
+from attnlab.model.model import Model, hidden_states
 from attnlab.model.pairs import Pairs
 from attnlab.model.tokens import Tokens
 
@@ -166,3 +167,33 @@ def _flow(rule: Rule, width: int, seed: int) -> Flow:
 
 def _norm(slope: Tensor | None) -> float:
     return 0.0 if slope is None else float(slope.norm())
+
+
+# ---------------------------------------------------------------- through a whole model
+def gradient_at_token(model: Model, place: int, *, ids: Tensor, source: Tensor | None = None) -> Tensor:
+    """How much gradient of each row's last output reaches the vector of one token: norms (B).
+
+    Of the token at `place` of the source, where there is one, or of the row itself; means over random unit
+    projections of the output, which do not depend on how sure the model is of its words.
+    """
+    entrance, vectors = model.trunk.entrances()[0 if source is None else 1], list[Tensor]()
+
+    def cut(module: nn.Module, inputs: object, output: Tensor) -> Tensor:
+        vectors.append(output.detach().requires_grad_())
+        return vectors[-1]
+
+    handle, trained = entrance.register_forward_hook(cut), model.training
+    given = {} if source is None else {"source": source}
+    try:
+        with torch.enable_grad():
+            last = model.eval()(ids, objective=hidden_states, **given)[:, -1]
+    finally:
+        handle.remove()
+        model.train(trained)
+    generator = torch.Generator().manual_seed(0)
+    drawn = torch.randn(DRAWS, last.shape[-1], generator=generator).to(last)
+    norms = []
+    for projection in drawn / drawn.norm(dim=-1, keepdim=True):
+        (slope,) = torch.autograd.grad((last @ projection).sum(), vectors[0], retain_graph=True)
+        norms.append(slope[:, place].norm(dim=-1))
+    return torch.stack(norms).mean(0)

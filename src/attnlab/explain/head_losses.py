@@ -36,7 +36,7 @@ from attnlab.model.attention.rule import spread
 from attnlab.model.capture import capture, patch
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
-from attnlab.model.places import places_of
+from attnlab.model.places import places_of, require_attention
 
 LEVEL = 0.95
 MOST = 24
@@ -147,6 +147,7 @@ class HeadLosses(Explanation):
 
 def heads_in(model: Model) -> list[HeadName]:
     """Every head of every attention layer."""
+    require_attention(model.trunk)
     named = [name.rpartition(".") for name in places_of(model.trunk) if "heads." in name]
     return [HeadName(heads, int(number)) for heads, _, number in named]
 

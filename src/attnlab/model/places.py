@@ -64,6 +64,15 @@ def places_of(trunk: Trunk) -> dict[str, Place]:
     }
 
 
+def require_attention(trunk: Trunk) -> None:
+    """Stop where there is no attention to look into."""
+    if not trunk.attentions():
+        raise ConfigError(
+            f"This model's trunk is a {type(trunk).__name__} and has no attention to look into; a recurrent "
+            "encoder-decoder has one with model.trunk gru(attention=additive)."
+        )
+
+
 def _of_recurrent(stack: RecurrentStack, trunk: Recurrent) -> Iterator[tuple[str, Place]]:
     """Attention is after the last layer, and counted to it."""
     last, output = len(stack.layers) - 1, trunk.output if stack is trunk.main else None

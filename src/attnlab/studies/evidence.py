@@ -220,7 +220,7 @@ def shape(described: str) -> str:
 
 
 def drawn_at_random(described: str) -> bool:
-    """Not a norm or a bias, whose values are all equal at the start."""
+    """Not a norm or a bias, whose values are all equal at the start, or 0 and 1."""
     return "=" not in described
 
 

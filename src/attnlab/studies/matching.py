@@ -1,4 +1,7 @@
-"""Arms of equal size: the feed-forward, or else the width, made to fit the baseline's parameters."""
+"""Arms of equal size: the feed-forward, or else the width, made to fit the baseline's parameters.
+
+A recurrent trunk has no feed-forward, and is made to fit by its width.
+"""
 
 from __future__ import annotations
 
@@ -58,11 +61,20 @@ def resize(model: schema.ModelSettings, target: int, *, keep_width: bool) -> sch
     """The nearest model: by its feed-forward while that keeps its character, else by its width."""
     others = [] if keep_width else widths(model, target)
     for tried in ([model], others):
-        made = [m for m in (nearest_feedforward(m, target) for m in tried) if m is not None]
+        made = tried
+        if has_feedforward(model):
+            made = [m for m in (nearest_feedforward(m, target) for m in tried) if m is not None]
         best = min(made, key=partial(distance, target=target), default=None)
         if best is not None and distance(best, target) <= TOLERANCE * target:
             return best
     return None
+
+
+def has_feedforward(model: schema.ModelSettings) -> bool:
+    """Whether a model has one that can be resized; a recurrent trunk has not."""
+    from attnlab.model.trunks import trunk_uses
+
+    return trunk_uses(model.trunk.kind, "feedforward")
 
 
 def distance(model: schema.ModelSettings, target: int) -> int:
@@ -87,7 +99,8 @@ def with_hidden(model: schema.ModelSettings, hidden: int) -> schema.ModelSetting
 
 def widths(model: schema.ModelSettings, target: int) -> list[schema.ModelSettings]:
     """Other widths that the heads divide, with the feed-forward in proportion, around the target."""
-    step = 2 * model.heads  # an even width for each head, as rotary positions need
+    # an even width for each head, as rotary positions need, or for each direction of a recurrent encoder
+    step = 2 * model.heads if has_feedforward(model) else 2
     sizes = [
         replace(model, width=width, head_width="even") for width in range(step, 4 * model.width + 1, step)
     ]
@@ -98,7 +111,7 @@ def widths(model: schema.ModelSettings, target: int) -> list[schema.ModelSetting
 def _note(arm: str, old: schema.ModelSettings, new: schema.ModelSettings, before: int, target: int) -> Note:
     sizes = {
         "width": [old.width, new.width] if old.width != new.width else None,
-        "hidden": [hidden_of(old), hidden_of(new)],
+        "hidden": [hidden_of(old), hidden_of(new)] if has_feedforward(new) else None,
         "parameters": [before, parameters(new)],
     }
     return Note(NoteKind.RESIZED, {"arm": arm, "target": target, **sizes})

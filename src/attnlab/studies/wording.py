@@ -162,6 +162,8 @@ NOTES: Mapping[str, str] = {
     "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
     "unlearned_run": "{folder} is not trained long enough: its loss, {loss:.3f}, is not below "
     "{unigram:.3f}, what the word frequencies of its training text give.",
+    "unlearned_arm": "{arm} is not trained long enough: its loss, {loss:.3f}, is not below {unigram:.3f}, "
+    "what the word frequencies of its training text give. A verdict on it is of this budget alone.",
     "unfinished_run": "{folder} is {status} at step {step}.",
     "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
     "not_learned": "{arm} has not learned to recall (accuracy {accuracy:.2f}, a guess among the values shown "
@@ -216,11 +218,11 @@ def _note(kind: str, values: Values) -> str:
     if kind in BUILTIN:
         return BUILTIN[kind](values)
     if kind == "resized":
-        width = "its width went from {width[0]} to {width[1]} and " if values["width"] else ""
+        sizes = ["its width went from {width[0]} to {width[1]}"] if values["width"] else []
+        sizes += ["its feed-forward from {hidden[0]} to {hidden[1]} hidden units"] if values["hidden"] else []
         return (
-            f"{{arm}} was resized to the baseline's parameters: {width}its feed-forward from {{hidden[0]}} "
-            "to {hidden[1]} hidden units, {parameters[0]:,} parameters to {parameters[1]:,} (baseline "
-            "{target:,})."
+            f"{{arm}} was resized to the baseline's parameters: {' and '.join(sizes)}, "
+            "{parameters[0]:,} parameters to {parameters[1]:,} (baseline {target:,})."
         ).format_map(values)
     return NOTES[kind].format_map(values)
 

@@ -125,7 +125,8 @@ def generator_state(device: torch.device) -> bytes:
 
 
 def initial_weights(model: nn.Module) -> dict[str, str]:
-    """Each parameter in a few words: "16x48 VALUES SIGNS", or "16 = 1.0" where all values are equal.
+    """Each parameter in a few words: "16x48 VALUES SIGNS", or "16 = 1.0" where all values are equal,
+    or "48 = 0.0 and 1.0, VALUES" where they are nothing else.
 
     VALUES is a hash of the values, SIGNS of their signs alone: a part that is scaled, as a deeper
     model scales its residuals, was drawn from the same numbers.
@@ -138,4 +139,6 @@ def weight_summary(tensor: Tensor) -> str:
     low, high = tensor.aminmax()
     if low == high:
         return f"{shape} = {float(low)}"
+    if bool(((tensor == 0) | (tensor == 1)).all()):  # a bias that opens one gate
+        return f"{shape} = 0.0 and 1.0, {digest(content(tensor))}"
     return f"{shape} {digest(content(tensor))} {digest(content(tensor < 0))}"

@@ -38,16 +38,24 @@ def build_trunk(settings: ModelSettings) -> Trunk:
         return assemble(settings)
     given = {f.name: getattr(settings, f.name) for f in fields(settings)}
     given |= {"vocabulary": settings.tokens, "head_width": settings.each_head_width}
-    asked = inspect.signature(TRUNKS[kind]).parameters
-    _refuse_unused(settings, used={*asked, *SHARED})
+    _refuse_unused(settings)
     return TRUNKS.build(settings.trunk, **given)
 
 
-def _refuse_unused(settings: ModelSettings, used: set[str]) -> None:
+def trunk_uses(kind: str, setting: str) -> bool:
+    """Whether a setting of [model] changes anything of models with this trunk; its own options do not count,
+    which may have a setting's name."""
+    if setting in SHARED or hasattr(TRUNKS[kind], "from_settings"):
+        return True
+    asked = inspect.signature(TRUNKS[kind]).parameters.values()
+    return setting in {parameter.name for parameter in asked if parameter.kind != parameter.KEYWORD_ONLY}
+
+
+def _refuse_unused(settings: ModelSettings) -> None:
     """Stop at a setting that changes nothing of this trunk: a result would be recorded under its name."""
     for f in fields(settings):
         value, default = getattr(settings, f.name), FAMILIES[settings.family].get(f.name, f.default)
-        if f.name in used or value in (default, _complete(f.metadata, default)):
+        if trunk_uses(settings.trunk.kind, f.name) or value in (default, _complete(f.metadata, default)):
             continue
         raise ConfigError(
             f'model.{f.name} is {written(value)}, and trunk "{settings.trunk}" does not use it; leave '

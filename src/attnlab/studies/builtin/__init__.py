@@ -20,6 +20,7 @@ STUDIES = {
     "batching": "attnlab.studies.builtin.batching:study",
     "long-context": "attnlab.studies.builtin.long_context:study",
     "recall": "attnlab.studies.builtin.recall:study",
+    "recurrent": "attnlab.studies.builtin.recurrent:study",
     "tasks": "attnlab.studies.builtin.tasks:study",
     "pooling": "attnlab.studies.builtin.pooling:study",
     "transfer": "attnlab.studies.builtin.transfer:study",
