@@ -37,6 +37,7 @@ __all__ = [
     "ConfigError",
     "adapt",
     "attach",
+    "average",
     "capture",
     "check",
     "choice",
@@ -87,6 +88,15 @@ def attach(
     `train` names parameters of the model itself that are trained with it, such as "head".
     """
     return cast("Adapter", table("adapters").build(adapter)).attach(model, train=train, seed=seed)
+
+
+def average(run: str | Path, out: str | Path, *, last: int = 5) -> Trained:
+    """The mean of the weights of a run's `last` checkpoints, written as a run of its own and opened."""
+    from attnlab.session.averaging import average as write_average
+    from attnlab.session.trained import Trained
+
+    write_average(run, out, last=last)
+    return Trained.at(out)
 
 
 def compare_adapters(

@@ -7,10 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from attnlab.checks.best_step import BestStep
 from attnlab.checks.recomputed_metrics import RecomputedMetrics, scored_in_training
 from attnlab.config.files import config_of
 from attnlab.config.values import ConfigError
-from attnlab.evaluation.written_texts import FILE, of_texts, read_texts
+from attnlab.data.encode.texts import ends
+from attnlab.evaluation.evaluator import Evaluation
+from attnlab.evaluation.written_texts import FILE, alike, of_texts, read_texts
+from attnlab.generation.beam import beam_search
+from attnlab.generation.generate import generate
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import read_findings
@@ -20,6 +25,9 @@ from attnlab.session.trained import Trained
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.studies.spec import Quick, Study
+from attnlab.training.best import judged, standard_error
+from attnlab.training.budget import State
+from tests.checks.cases import case as case_of
 from tests.studies.here import here
 from tests.training.small_run import config, for_task, merged, settings, train
 
@@ -72,6 +80,8 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     assert any(alone)
     result = trained.evaluate("dev")
     measures = result["measures"]
+    assert {one.check for one in result.confirmations} >= {"text_pairs", "outputs"}
+    assert not result.failed, "the history is of the first 8 texts, and these are of all"
     for name in ("echoes", "bleu", "chrf", "rougeL"):
         score = measures[name]
         assert score["interval"][0] < score["value"] < score["interval"][1]
@@ -79,6 +89,8 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     assert measures["bleu"]["value"] == METRICS.build("bleu").value(trained.evaluator("dev").said())
     confirmed = [one for one in result.confirmations if one.check == "recomputed_metrics"]
     (recomputed,) = [one for one in confirmed if one.kind == "agree"]
+    (history,) = [one for one in confirmed if one.kind == "as_in_history"]
+    assert history.number < 1e-3 and measures["chrf"]["value"] != scored[120]["chrf"]
     assert recomputed.values["unconfirmed"] == ["echoes"] and recomputed.values["intervals"] >= 4
 
 
@@ -127,6 +139,118 @@ def test_a_task_that_writes_nothing_is_refused_before_any_work(tmp_path):
         resolve(study_of_echoes(never))
 
 
+@pytest.mark.parametrize("beam", [1, 3])
+def test_texts_are_those_of_each_source_alone_whatever_they_are_batched_with(tmp_path, beam):
+    """Written in batches of similar lengths and given in the split's order; by a beam, its best text."""
+    session = Session(config_of(copying(tmp_path, generate_beam=beam, generate_penalty=0.6)))
+    writer = replace(session.writer("dev"), context=12)
+    batches = alike([len(writer.source(row)) for row in range(30)])
+    assert sorted(row for rows in batches for row in rows) == [*range(30)]
+    lengths = [[len(writer.source(row)) for row in rows] for rows in batches]
+    assert max(lengths[-1]) <= min(lengths[0]) or len(batches) == 1
+    examples = writer(12)
+    for row, text in enumerate(examples["generated"][:4]):
+        (start, stop), source = ends(session.tokenizer), writer.source(row)
+        if beam == 1:
+            (alone,) = generate(session.model, [[start]], sources=[source], length=11, stop={stop})
+        else:
+            about = {"length": 11, "stop": {stop}, "source": source, "width": beam, "penalty": 0.6}
+            alone = beam_search(session.model, [start], **about)[0]
+        assert text == session.tokenizer.decode(alone.new).strip()
+        assert examples["stopped"][row] == alone.stopped
+    texts = session.dataset.texts("dev")
+    assert examples["source"].tolist() == [one.text for one in texts[:12]]
+
+
+def prefixed(folder):
+    """A decoder that reads a source and writes its target in the same row."""
+    given = copying(folder, generate_every="evaluation", evaluate_every=60)
+    changes = {
+        "task": "prefix",
+        "data": {"encoding": "prefix"},
+        "model": {"family": "decoder", "mask": "prefix"},
+    }
+    return merged(given, changes)
+
+
+def test_a_decoder_alone_writes_after_its_source(tmp_path, unchecked):
+    """What it writes is what it goes on with after source and separator, up to its stop token."""
+    run = train(config_of(prefixed(tmp_path)), tmp_path / "run")
+    scored = {line["step"]: line["scores"] for line in lines_of(run, "evaluated")}
+    assert (
+        all("bleu" in scores for scores in scored.values()) and scored[120]["bleu"] > scored[60]["bleu"] / 2
+    )
+    trained = Trained.at(run.folder)
+    writer, row = trained.writer("dev"), 3
+    source, form = writer.source(row), trained.tokenizer.form
+    example = trained.dataset.texts("dev")[row]
+    assert source == [*form.before, *trained.tokenizer.encode(example.text), *form.middle]
+    (alone,) = generate(
+        trained.model,
+        [source],
+        length=writer.context - len(source),
+        stop=set(form.end),
+        context=writer.context,
+    )
+    examples = writer(8)
+    assert examples["generated"][row] == trained.tokenizer.decode(alone.new).strip() != ""
+    assert examples["reference"][row] == example.target
+
+
+def test_the_best_checkpoint_by_a_score_of_texts(tmp_path, unchecked):
+    """Only evaluations that wrote texts decide, by the score's own standard error, as the check replays."""
+    given = copying(tmp_path, best_by="bleu", evaluate_every=20, generate_every=40, patience=2)
+    run = train(config_of(given), tmp_path / "run")
+    lines = lines_of(run, "evaluated")
+    scored = {line["step"]: line["scores"]["bleu"] for line in lines if "bleu" in line["scores"]}
+    assert [*scored] == [40, 80, 120]
+    best = Trained.at(run.folder).record["best"]
+    assert best["metric"] == "bleu" and best["value"] == scored[best["step"]] > 0
+    assert best["top_value"] == max(scored.values())
+    errors = {line["step"]: line["error"] for line in lines}
+    assert errors[20] == 0 < errors[best["top_step"]]
+    about = {"config": config_of(given), "folder": run.folder, "when": "after"}
+    case = replace(case_of("seq2seq"), best=(best["step"], best["value"]), **about)
+    assert BestStep().run(case).kind == "best"
+    wrong = next(step for step in scored if step != best["step"])
+    assert BestStep().run(replace(case, best=(wrong, scored[wrong]))).kind == "not_best"
+
+
+def test_early_stopping_by_a_score_of_texts():
+    """A worse score counts towards the patience, an evaluation without texts does not."""
+    state = State(step=10)
+    worse = [evaluation_of(value) for value in ("a b c d e f", "a b c d x f", "q", "q")]
+    for number, evaluation in enumerate(worse):
+        state = judged(replace(state, step=10 + number), evaluation, "bleu")
+    assert (state.best_step, state.since_best) == (10, 3)
+    silent = replace(worse[0], scores={}, texts=None)
+    assert judged(replace(state, step=20), silent, "bleu") == replace(state, step=20)
+    assert standard_error(silent, "bleu") == 0
+    with pytest.raises(ConfigError, match="BLEU needs references of four words or more; use chrf"):
+        judged(state, replace(worse[0], scores={}), "bleu")
+
+
+def evaluation_of(text):
+    """That one text was written for each of many references, some of which it is."""
+    texts = Examples({"generated": of_texts([text] * 40), "reference": of_texts(["a b c d e f"] * 40)})
+    return Evaluation(1.0, {"bleu": METRICS.build("bleu").value(texts)}, Examples({}), texts=texts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"best_by": "blue"}, "training.best_by.*bleu"),
+        ({"best_by": "accuracy"}, 'best_by is "accuracy", which task "seq2seq" does not give'),
+        ({"best_by": "bleu", "generate_every": "never"}, "none are written; set training.generate_every"),
+        ({"generate_beam": 0}, "generate_beam"),
+        ({"generate_penalty": -1.0}, "generate_penalty"),
+    ],
+)
+def test_what_cannot_choose_or_write_is_refused(tmp_path, changes, message):
+    with pytest.raises(ConfigError, match=message):
+        Session(config_of(copying(tmp_path, **changes)))
+
+
 def study_of_echoes(base):
     return Study(
         name="echoes",
@@ -156,4 +280,6 @@ def test_a_metric_of_texts_is_compared_in_a_study(tmp_path, unchecked):
         assert (folder / FILE).is_file() and len(texts["generated"]) == len(texts["reference"]) > 20
         value = METRICS.build("echoes").value(Examples(texts))
         assert run["metrics"]["echoes"] == pytest.approx(value)
-    assert "written at their place" in (ended.folder / "report.md").read_text()
+    report = (ended.folder / "report.md").read_text()
+    assert "written at their place" in report and "Written texts by the length of their source" in report
+    assert all(sum(one["n"] for one in run["by_length"]) == compared["documents"] for run in results["runs"])

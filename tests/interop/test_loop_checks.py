@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from torch import nn
 
 from attnlab.interop.loop_checks import LoopChecks, UnsoundWarning
+from attnlab.interop.observing import FedTexts, part_of
+from attnlab.model.losses import IGNORE
 from attnlab.runs.faults import UnsoundError
 
 V = 20
@@ -72,6 +74,18 @@ def test_targets_that_are_not_the_next_token_stop_the_loop(shift, said):
     assert said in run(shift=shift)[1]["targets"].found
     with pytest.raises(UnsoundError, match=said):
         run(shift=shift, stop=True)
+
+
+def test_the_class_that_a_text_is_taught_is_read_off_the_gradient_of_its_scores():
+    """Whatever the model says of it by then: the one class whose score is pushed up."""
+    scores = torch.tensor([[3.0, -1.0, 0.0], [0.0, 2.0, 1.0], [1.0, 1.0, -2.0]], requires_grad=True)
+    taught, ids = torch.tensor([1, 2, IGNORE]), torch.tensor([[5, 6], [7, 0], [8, 9]])
+    F.cross_entropy(scores, taught, ignore_index=IGNORE).backward()
+    fed = FedTexts()
+    fed.add(ids, {"attention_mask": torch.tensor([[1, 1], [1, 0], [1, 1]])}, scores.grad)
+    assert fed.taught == {(5, 6): 1, (7,): 2} and fed.classes == 3
+    part = part_of(ids, None, scores, scores.grad)
+    assert part.taught.tolist() == taught.tolist() and part.weight == pytest.approx(1 / 2)
 
 
 def test_a_mean_of_means_is_found():

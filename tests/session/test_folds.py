@@ -5,11 +5,16 @@ import json
 import pytest
 
 import attnlab as lab
+from attnlab.config.files import to_json
 from attnlab.config.values import ConfigError
+from attnlab.data.example import Example, tagged_words
 from attnlab.metrics.metric import wilson
-from attnlab.session.folds import divided
+from attnlab.session.folds import divided, spans_of
 from attnlab.session.session import Session
+from attnlab.session.trained import Trained
 from tests.session.adapted import RATE, adapt, asked
+from tests.session.commands import command
+from tests.training.small_run import config, for_task, merged
 from tests.unchecked import checked_by
 
 QUICK = ("--set", RATE, "--set", "training.budget.epochs=3")
@@ -82,6 +87,43 @@ def test_what_cannot_be_cross_validated_is_refused(home, tmp_path, more, sentenc
     refused = adapt(home, *more, "--out", str(tmp_path / "run"))
     told = f"{refused.output} {refused.exception}".replace("│", " ")
     assert refused.exit_code and sentence in " ".join(told.split())
+    assert not (tmp_path / "run").exists()
+
+
+def content(rows):
+    return sorted((row.text, row.pair or "", str(row.answers), str(row.words)) for row in rows)
+
+
+@pytest.mark.parametrize("task", ["tagging", "answering"])
+def test_tags_and_answers_are_scored_over_all_rows_by_attnlab_train(task, tmp_path):
+    """The score of all folds together is that of their rows; what is written is read again as it was."""
+    wanted = config(tmp_path, **merged(for_task(task, tmp_path), {"training": {"budget": {"steps": 4}}}))
+    file, out = tmp_path / "own.json", tmp_path / "folds"
+    file.write_text(json.dumps(to_json(wanted)))
+    with checked_by():
+        said = command("train", file, "--folds", 2, "--out", out, "--json")
+    told, session = json.loads(said.stdout), Session(wanted)
+    every = [row for split in ("train", "dev") for row in session.dataset.texts(split)]
+    scored = [Trained.at(out / f"fold-{n}").dataset.texts("dev") for n in (1, 2)]
+    assert content(row for rows in scored for row in rows) == content(every)
+    assert [fold["n"] for fold in told["folds"]] == list(map(len, scored))
+    assert told["score"]["n"] == len(every) and told["metric"] == session.task.metrics[0]
+    assert ("bag of words" in {one["name"] for one in told["baselines"]}) == (task == "tagging")
+    assert (told["learned"] is not None) == (task == "tagging")
+
+
+def test_entities_between_other_signs_are_written_as_spans():
+    text = "Ann-Lee, of New York, left."
+    row = Example(text, words=tagged_words(text, [(0, 7, "WHO"), (12, 20, "WHERE")]))
+    spans = [(span["start"], span["end"], span["label"]) for span in spans_of(row)]
+    assert spans == [(0, 7, "WHO"), (12, 20, "WHERE")] and tagged_words(text, spans) == row.words
+
+
+def test_words_are_not_cross_validated_and_it_is_said_what_to_do(tmp_path):
+    file = tmp_path / "own.json"
+    file.write_text(json.dumps(to_json(config(tmp_path))))
+    refused = command("train", file, "--folds", 3, "--out", tmp_path / "run")
+    assert 'task "causal" has none' in str(refused.exception) and "--seeds 5" in str(refused.exception)
     assert not (tmp_path / "run").exists()
 
 

@@ -17,6 +17,7 @@ from attnlab.runs.record import read_record
 from attnlab.session.rates import best_rate, rates_of, try_rates
 from tests.session.adapted import RATE, KilledError, adapt, asked, train_and_spoil, weights
 from tests.training.small_run import train
+from tests.unchecked import checked_by
 
 
 def tried_file(out):
@@ -142,3 +143,14 @@ def test_a_collapse_is_said_first_with_what_to_try(home, tmp_path, capsys):
     words = lab.open(home / "bert").evaluate()
     assert words.collapse == "", "of words there is no majority"
     assert words.shortfall.startswith("Not trained long enough: ")
+
+
+def test_the_best_of_several_rates_is_compared_with_a_bag_of_words(home, tmp_path):
+    """At rates that learn nothing words alone do better, which a run at one rate says, too."""
+    short = ["--adapter", "head", "--set", "training.budget.epochs=1", "--json"]
+    with checked_by("bag_of_words"):
+        several = adapt(home, *short, "--rates", "1e-12,1e-11", "--out", str(tmp_path / "rates"))
+        still = ["--set", "training.optimizer.learning_rate=1e-12"]
+        alone = adapt(home, *short, *still, "--out", str(tmp_path / "alone"))
+    told = json.loads(several.stdout)["shortfall"]
+    assert told == json.loads(alone.stdout)["shortfall"] and "bag of words" in told

@@ -8,6 +8,7 @@ import torch
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
 from attnlab.generation.beam import beam_search
+from attnlab.model.capture import capture
 from attnlab.model.tokens import Tokens
 from attnlab.session import translating as module
 from attnlab.session.trained import Trained
@@ -187,3 +188,29 @@ def test_a_script_that_the_training_text_never_had_is_told(translating):
     result = command("translate", translating, "the кот")
     assert "Cyrillic" in result.stderr and "к о т" in result.stderr
     assert "Cyrillic" not in command("translate", translating, "the cat").stderr
+
+
+def test_an_alignment_has_what_is_written_in_rows_and_the_source_in_columns(translating):
+    trained = varied(translating)
+    maps = trained.attention(TEXTS[0])
+    target = trained.tokenizer.encode(trained.translate(TEXTS[0]))
+    cross = maps.layers[maps.chosen.layer]
+    form, (stop,) = trained.tokenizer.form, trained.stop
+    words = trained.reading.words
+    assert maps.chosen.name.crosses and list(cross.queries) == words([*target, stop])
+    assert list(cross.keys) == words(form.single(trained.tokenizer.encode(TEXTS[0])))
+    # the row of a token holds the weights by which it was chosen: those after the tokens before it
+    inputs = {"source": torch.tensor([form.single(trained.tokenizer.encode(TEXTS[0]))])}
+    place = maps.chosen.name.heads.replace("heads", "attention.weights")
+    with capture(trained.model, place) as seen:
+        trained.model(torch.tensor([[trained.tokenizer.first, *target[:2]]]), **inputs)
+    expected = seen[place][0, maps.chosen.name.number, 2]
+    assert torch.allclose(cross.weights[maps.chosen.name.number, 2], expected, atol=1e-5)
+
+
+def test_the_alignment_is_drawn_below_the_translation(translating, continuing):
+    shown = command("translate", translating, TEXTS[0], "--alignment").stdout
+    assert shown.splitlines()[0] == Trained.at(translating).translate(TEXTS[0])
+    assert "Alignment by cross-attention layer" in shown and "Without this head" in shown
+    refused = command("translate", continuing, TEXTS[0], "--alignment")
+    assert refused.exit_code and "explain attention" in str(refused.exception)

@@ -77,6 +77,22 @@ def test_it_loses_as_little_as_scikit_learn_does():
     assert agree > 0.98
 
 
+def test_its_weights_are_those_of_the_penalised_least_squares():
+    """Against the normal equations: half the square of the error four times, half the square of the weights
+    once, no penalty on the bias."""
+    train = rows(40, seed=2)
+    y = np.array([[float(row.text.split().count("salt") + 3)] for row in train])
+    model = BagOfWords.fit(train, y, NUMBER)
+    x = features(train).multiply(model.rarity).tocsr()
+    x = x.multiply(1 / np.sqrt(x.multiply(x).sum(1))).toarray()
+    used = np.flatnonzero(x.any(0))
+    with_bias = np.hstack([x[:, used], np.ones((len(y), 1))])
+    penalty = np.diag([1.0] * len(used) + [0.0])
+    exact = np.linalg.solve(4.0 * with_bias.T @ with_bias + penalty, 4.0 * with_bias.T @ y)
+    assert model.bias == pytest.approx(exact[-1], rel=0.02)
+    assert np.linalg.norm(model.weights[used] - exact[:-1]) < 0.05 * np.linalg.norm(exact[:-1])
+
+
 def test_several_labels_and_numbers():
     train, dev = rows(500), rows(200, seed=1)
     many = task_of("multilabel", Labels("classes", names=("salt", "tide"), counts=(1, 1), examples=2))

@@ -19,9 +19,10 @@ EQUAL = 1e-9
 class BestStep(Check):
     """Best step: is the step that is called the best the one that the history of dev scores chooses?
 
-    Formula: metrics.jsonl is read line by line. Of a loss, the first that no other surpasses must be the one
-    that the run keeps as its best, with that value. Of a score over so many texts it is the last that is no
-    more than one standard error worse than the best before it: few texts cannot tell the two apart.
+    Formula: metrics.jsonl is read line by line, for the metric that training.best_by names. Of a loss, the
+    first that no other surpasses must be the one that the run keeps as its best, with that value. Of a score
+    over so many texts it is the last that is no more than one standard error worse than the best before it:
+    few texts cannot tell the two apart. Evaluations that wrote no texts decide nothing by a score of texts.
 
     When it helps: a checkpoint that was chosen by another metric, by its worst value, on train, or by a state
     that a resumed run forgot, is opened as "the best on dev".
@@ -34,7 +35,7 @@ class BestStep(Check):
     limit: ClassVar[float] = 0.1
 
     def run(self, case: Case) -> Finding:
-        metric = case.task.metrics[0]
+        metric = case.config.training.deciding(case.task.metrics)
         values = {} if case.folder is None else dev_values(case.folder, metric)
         if case.best is None or not values:
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_history")

@@ -53,7 +53,7 @@ class ScoredRows(Check):
         before = case.when == "before"
         if before and not case.trained_before:
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "scratch")
-        metric, words = case.task.metrics[0], case.task.predicts_words
+        metric, words = case.config.training.deciding(case.task.metrics), case.task.predicts_words
         chosen = [] if before else chosen_on_dev(case.folder, metric, decides=case.decides)
         known: dict[str, Any] = {"before": case.trained_before, "words": words}
         finding = identify((), case.dataset, split="dev", chosen=chosen, **known)

@@ -33,6 +33,7 @@ COMMANDS = {
     "compare": "attnlab.cli.runs:compare",
     "train": "attnlab.cli.train:train",
     "adapt": "attnlab.cli.adapt:adapt",
+    "average": "attnlab.cli.average:average",
     "evaluate": "attnlab.cli.evaluate:evaluate",
     "score": "attnlab.cli.score:score",
     "predict": "attnlab.cli.predict:predict",

@@ -33,7 +33,14 @@ from attnlab.cli.corpus_options import (
     TextOption,
     WordsOption,
 )
-from attnlab.cli.train import ShowBatchOption, finish, say_baselines, saying_how_to_resume
+from attnlab.cli.train import (
+    FoldsOption,
+    ShowBatchOption,
+    finish,
+    finish_folds,
+    say_baselines,
+    saying_how_to_resume,
+)
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
 from attnlab.documents.nodes import Heading, Inline, Number, Sentence, Table, TableColumn, Tone, strong, toned
@@ -43,7 +50,6 @@ from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.session.adapting import Adapted
-    from attnlab.session.folds import CrossValidation
     from attnlab.studies.runner import EndedStudy
     from attnlab.studies.spec import Study
 
@@ -88,15 +94,7 @@ def adapt(
             "own. The best on dev is kept.",
         ),
     ] = "",
-    folds: Annotated[
-        int | None,
-        typer.Option(
-            help="Cross-validation: train so many times, and score each fold of the rows by the model of the "
-            "others.",
-            min=2,
-            max=MOST,
-        ),
-    ] = None,
+    folds: FoldsOption = None,
     template: TemplateOption = "",
     label_words: WordsOption = "",
     set: SetOption = None,
@@ -232,22 +230,6 @@ def show_methods(ended: EndedStudy) -> None:
         out.say(f"A run of {method}: {place}; all of them: {ended.folder / 'report.html'}")
 
 
-def finish_folds(ended: CrossValidation, *, allow: Collection[str], json: bool) -> None:
-    """Say what all rows together came to, and fold by fold."""
-    if ended.signal:
-        out.say(f"Stopped, as asked; continue with --resume. What was trained is in {ended.folder}.")
-        raise typer.Exit(128 + ended.signal)
-    if json:
-        emit(ended.as_json())
-    else:
-        say_first(ended.shortfall)
-        page = ended.document()
-        out.show(Sentence(strong(f"{page.headline}.")), *page.nodes)
-        if ended.unsound:
-            out.say(invalid_sentence(ended.unsound))
-    exit_unsound(ended.unsound, allow)
-
-
 def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
     """Say what became of several learning rates."""
     from attnlab.runs.findings import unsound_of
@@ -264,9 +246,9 @@ def finish_rates(ended: Adapted, *, allow: Collection[str], json: bool) -> None:
             "collapsed": tried.best.collapsed,
             "baselines": [asdict(baseline) for baseline in baselines],
         }
-        emit(result | {"sound": not unsound, "unsound": unsound})
+        emit(result | {"sound": not unsound, "unsound": unsound, "shortfall": ended.shortfall})
     else:
-        say_first(tried.best.collapsed)
+        say_first(tried.best.collapsed or ended.shortfall)
         out.print(str(tried), soft_wrap=True)
         out.say(f"The run of rate {tried.best.rate:g} is in {place}.")
         say_baselines(baselines)

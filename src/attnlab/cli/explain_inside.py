@@ -30,7 +30,9 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=STORED)]
 def attention(
     model: ModelArgument,
     text: Annotated[str, typer.Option(help="The text to read; the source of an encoder-decoder.")],
-    pair: Annotated[str, typer.Option(help="A second text; the target of an encoder-decoder.")] = "",
+    pair: Annotated[
+        str, typer.Option(help="A second text; the target of a translator, by default its own translation.")
+    ] = "",
     layer: Annotated[
         int, typer.Option(help="The layer to show; the most useful head by default.", min=-1, max=MOST)
     ] = -1,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnlab.cli.console import (
+    MOST,
     JsonOption,
     SetOption,
     emit,
@@ -25,17 +26,27 @@ from attnlab.config.files import config_of, identity, load, override_all, parse_
 from attnlab.config.imports import IMPORTED, import_words
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
-from attnlab.documents.nodes import Inline, muted
+from attnlab.documents.nodes import Inline, Sentence, muted, strong
 from attnlab.runs.display import Display
 
 MOST_THREADS = 1024
 """With some ten thousand a library below ends the interpreter."""
 
 if TYPE_CHECKING:
+    from attnlab.session.folds import CrossValidation
     from attnlab.session.training import Run
     from attnlab.targets.report import Baseline
     from attnlab.training.budget import State
 
+FoldsOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Cross-validation of labelled rows: train so many times, and score each fold of the rows by the "
+        "model of the others.",
+        min=2,
+        max=MOST,
+    ),
+]
 ShowBatchOption = Annotated[
     bool, typer.Option("--show-batch", help="Print the first batch (inputs and targets) and stop.")
 ]
@@ -65,6 +76,7 @@ def train(
             help="Continue this text after 1, 10, 100, … steps, and keep how it changes (watch.html).",
         ),
     ] = None,
+    folds: FoldsOption = None,
     threads: Annotated[
         int,
         typer.Option(
@@ -80,6 +92,10 @@ def train(
 
         return show(settings, json=json)
     place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
+    if folds and watch is not None:
+        raise ConfigError("--watch is of one run; leave out --folds.")
+    if folds:
+        return cross_validate(settings, folds, place, resume=resume, allow=allow or (), json=json)
     return run(settings, place, resume=resume, allow=allow or (), threads=threads, watch=watch, json=json)
 
 
@@ -134,6 +150,34 @@ def run(
 
         err.say(f"Watched prompt: {place / PAGE}")
     finish(ended, place, allow=allow, json=json, baselines=baselines)
+
+
+def cross_validate(
+    config: Config, folds: int, place: Path, *, resume: bool, allow: Collection[str], json: bool
+) -> None:
+    """Train once for each fold of the rows, and say what all of them come to."""
+    from attnlab.session.folds import cross_validate as train_folds
+
+    def train_one(config: Config, folder: Path, resume: bool) -> Run:
+        return train_with_progress(config, folder, resume=resume, allow=allow)
+
+    finish_folds(train_folds(config, folds, place, train_one, resume=resume), allow=allow, json=json)
+
+
+def finish_folds(ended: CrossValidation, *, allow: Collection[str], json: bool) -> None:
+    """Say what all rows together came to, and fold by fold."""
+    if ended.signal:
+        out.say(f"Stopped, as asked; continue with --resume. What was trained is in {ended.folder}.")
+        raise typer.Exit(128 + ended.signal)
+    if json:
+        emit(ended.as_json())
+    else:
+        say_first(ended.shortfall)
+        page = ended.document()
+        out.show(Sentence(strong(f"{page.headline}.")), *page.nodes)
+        if ended.unsound:
+            out.say(invalid_sentence(ended.unsound))
+    exit_unsound(ended.unsound, allow)
 
 
 def finish(
@@ -218,7 +262,7 @@ def best_sentence(state: State, metric: str, place: Path) -> str:
 
 def summary(ended: Any, place: Path) -> Inline:
     state = ended.state
-    metric = ended.session.task.metrics[0].replace("_", " ")
+    metric = ended.session.config.training.deciding(ended.session.task.metrics).replace("_", " ")
     dev = best_sentence(state, metric, place)
     if ended.reason == "interrupted":
         return (

@@ -51,11 +51,20 @@ def translate(
     penalty: PenaltyOption = 1.0,
     best: BestOption = 1,
     cut: CutOption = "refuse",
+    alignment: Annotated[
+        bool, typer.Option("--alignment", help="Draw which source tokens each written token looks at.")
+    ] = False,
     allow: AllowOption = None,
     json: JsonOption = False,
 ) -> None:
     """Translate texts with a model that was trained on pairs. For a file: attnlab predict RUN --data FILE."""
-    write_targets(run, "translate", texts, beam, penalty, best, cut, allow=allow, json=json)
+    if alignment and json:
+        raise ConfigError(
+            "--alignment is a picture; its weights as JSON: attnlab explain attention RUN --text … --json"
+        )
+    write_targets(
+        run, "translate", texts, beam, penalty, best, cut, alignment=alignment, allow=allow, json=json
+    )
 
 
 def summarise(
@@ -100,6 +109,7 @@ def write_targets(
     best: int,
     cut: str,
     *,
+    alignment: bool = False,
     allow: list[str] | None,
     json: bool,
 ) -> None:
@@ -126,6 +136,8 @@ def write_targets(
         emit(as_json(trained, texts, candidates))
     else:
         show(texts, candidates, several=best > 1)
+    if alignment:
+        show_alignment(trained, texts, [found[0].text for found in candidates])
     exit_unsound(trained.unsound, allow)
 
 
@@ -154,6 +166,19 @@ def show(texts: list[str], candidates: list[list[Candidate]], *, several: bool) 
     if unended:
         length = "the longest text that this model writes"
         err.say(toned(Tone.WARNING, f"{count_of(unended, 'text')} cut off at {length}."))
+
+
+def show_alignment(trained: Trained, texts: list[str], written: list[str]) -> None:
+    """The cross-attention head that the output needs most, on each text and its translation."""
+    if not trained.reads_source:
+        raise ConfigError(
+            "This model reads source and target in one row and has no attention between two; see all of its "
+            f"heads: attnlab explain attention {trained.folder} --text …"
+        )
+    for text, target in zip(texts, written, strict=True):
+        if target:
+            maps = trained.attention(text, target)
+            out.show(maps.large(maps.chosen))
 
 
 def cut_off(candidate: Candidate) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from attnlab.config.ranges import MOST, BelowOne, Count, Positive, Range, Seed, Whole
+from attnlab.config.ranges import MOST, BelowOne, Count, NotNegative, Positive, Range, Seed, Whole
 from attnlab.config.values import Choice, ConfigError, refuse_out_of_range
 
 
@@ -215,15 +215,24 @@ class TrainingSettings:
     device: Literal["best", "cpu", "cuda", "mps"] = "best"
     evaluate_every: Tally | Literal["epoch", "never"] = 500  # epoch: at the end of each
     evaluate_batches: Tally | Literal["all"] = "all"
-    generate_every: Tally | Literal["never"] = field(default="never", metadata={"later": True})
-    generate_examples: Tally = field(default=100, metadata={"later": True})  # of dev, that are written then
+    # evaluation: at each of them; else at those whose step it divides, and at the last
+    generate_every: Tally | Literal["evaluation", "never"] = field(default="never", metadata={"later": True})
+    generate_examples: Tally | Literal["all"] = field(default=100, metadata={"later": True})  # of dev
+    generate_beam: Count = field(default=1, metadata={"later": True})  # 1: greedily
+    generate_penalty: NotNegative = field(default=1.0, metadata={"later": True})  # of length, see beam search
     checkpoint_every: Tally = 500
     keep: Annotated[int, Range(least=2)] = 2  # last checkpoints, and the best; the last may be damaged
     patience: Tally | Unlimited = "unlimited"  # evaluations that are not kept before stopping
+    best_by: str = field(default="task", metadata={"later": True})  # a metric; task: the first of its own
     listeners: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_ranges(self, "training")
+
+    def deciding(self, metrics: Sequence[str]) -> str:
+        """The metric that chooses the best checkpoint and ends a run early: the first of these, those of its
+        task, unless another is named."""
+        return metrics[0] if self.best_by == "task" else self.best_by
 
 
 SCRATCH = "scratch"

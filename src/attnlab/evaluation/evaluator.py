@@ -126,7 +126,7 @@ class Evaluator:
         """What the model writes of the first examples, or of all; nothing where it is not asked to write."""
         return None if self.writer is None else self.writer(count)
 
-    def __call__(self, *, written: int = 0) -> Evaluation:
+    def __call__(self, *, written: int | Literal["all"] = 0) -> Evaluation:
         """The mean loss over the batches and the task's metrics, in eval mode; and of so many examples the
         metrics of what the model writes."""
         total, count, parts = 0.0, 0, dict[str, float]()
@@ -145,7 +145,7 @@ class Evaluator:
         scores |= {
             name: metric.value(examples) for name, metric in metrics.items() if metric.applies(examples)
         }
-        texts = self.said(written) if written else None
+        texts = self.said(None if written == "all" else written) if written else None
         scores |= {} if texts is None else text_scores(texts)
         return Evaluation(total / max(1, count), scores, examples, numbers, texts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attnlab.data.batching import budget_bounds
 from attnlab.data.encode.texts import ends
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.generation.generate import generate
+from attnlab.generation.beam import beam_searches
+from attnlab.generation.generate import Written, generate
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS, Examples, Metric
 from attnlab.model.isolation import undisturbed
@@ -24,37 +27,91 @@ from attnlab.model.model import Model
 from attnlab.runs.atomic import replace_bytes
 
 GENERATED, REFERENCE = OF_TEXTS
-TOGETHER = 32
-"""Texts that are written side by side."""
+SOURCE, STOPPED = "source", "stopped"
+"""Columns beside them: what each text was written from, and whether the model ended it by itself."""
+TOKENS, ROWS = 4096, 64
+"""Of the sources that are read at once, with their padding; and how many of them."""
 FILE = "said.jsonl"
+KEPT = (GENERATED, REFERENCE, SOURCE, STOPPED)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextWriter:
-    """Writes the target of each example after its source, greedily, up to `length` tokens."""
+    """Writes the target of each example after its source: greedily, or as the best of a `beam`. `context` is
+    how many tokens the model reads, those that it writes among them."""
 
     model: Model
     tokenizer: Tokenizer
     rows: Rows
     texts: Callable[[], Sequence[Example]]
-    length: int
+    context: int
+    beam: int = 1
+    penalty: float = 1.0
 
     def __call__(self, count: int | None = None) -> Examples:
         """Of the first examples, or of all; the model's mode and the random numbers stay as they are."""
         texts, numbers = self.texts(), self.rows.scalars("example")[:count]
         examples = [texts[number] for number in numbers]
+        sources = [self.source(row) for row in range(len(examples))]
+        written: dict[int, Written] = {}
         with undisturbed(self.model) as model, torch.random.fork_rng():
-            starts = range(0, len(examples), TOGETHER)
-            written = [text for at in starts for text in self._write(model, at, len(examples))]
-        wanted = [example.target or "" for example in examples]
-        return Examples({GENERATED: of_texts(written), REFERENCE: of_texts(wanted)})
+            for rows in alike([len(source) for source in sources]):
+                written |= dict(zip(rows, self.write(model, [sources[row] for row in rows]), strict=True))
+        in_order = [written[row] for row in range(len(examples))]
+        return Examples(
+            {
+                GENERATED: of_texts([self.tokenizer.decode(text.new).strip() for text in in_order]),
+                REFERENCE: of_texts([example.target or "" for example in examples]),
+                SOURCE: of_texts([example.text for example in examples]),
+                STOPPED: np.array([text.stopped for text in in_order], bool),
+            }
+        )
 
-    def _write(self, model: Model, at: int, count: int) -> list[str]:
-        start, stop = ends(self.tokenizer)
-        rows = range(at, min(at + TOGETHER, count))
-        sources = [self.rows.ragged("ids", row).astype(np.int64).tolist() for row in rows]
-        written = generate(model, [[start]] * len(rows), sources=sources, length=self.length, stop={stop})
-        return [self.tokenizer.decode([token for token in text.new if token != stop]) for text in written]
+    def source(self, row: int) -> list[int]:
+        """What is read before the target: a row of its own, or the part of one that is marked."""
+        ids: list[int] = self.rows.ragged("ids", row).astype(np.int64).tolist()
+        return ids[: self.rows.scalar("source", row)] if self.rows.has("source") else ids
+
+    @property
+    def stop(self) -> set[int]:
+        """The tokens that end a target."""
+        if self.model.trunk.reads_source:
+            return {ends(self.tokenizer)[1]}
+        last = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
+        return {token for token in last if token is not None}
+
+    def prompts(self, sources: Sequence[list[int]]) -> tuple[list[list[int]], Sequence[list[int]] | None]:
+        """What a target is written after, and what stands apart and is read with it."""
+        if self.model.trunk.reads_source:
+            return [[ends(self.tokenizer)[0]] for _ in sources], sources
+        return list(sources), None
+
+    def write(self, model: Model, sources: Sequence[list[int]]) -> list[Written]:
+        """Targets of sources that are read side by side."""
+        prompts, read = self.prompts(sources)
+        length = self.context - max(map(len, prompts))
+        if self.beam == 1:
+            return generate(model, prompts, sources=read, length=length, stop=self.stop)
+        searches = beam_searches(
+            model,
+            prompts,
+            width=self.beam,
+            length=length,
+            penalty=self.penalty,
+            stop=self.stop,
+            sources=read,
+        )
+        best = [texts[0] for texts in searches]
+        return [Written(prompt, text.new, text.stopped) for prompt, text in zip(prompts, best, strict=True)]
+
+
+def alike(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows of similar lengths together, as many as a budget of tokens allows; the longest first, so that too
+    little memory shows at once."""
+    sizes = np.array(lengths, np.int64)
+    order = sizes.argsort(kind="stable")
+    bounds = budget_bounds([sizes[order]], max(TOKENS, int(sizes.max(initial=1))), ROWS)
+    return [order[begin:end].tolist() for begin, end in reversed(list(pairwise(bounds.tolist())))]
 
 
 def of_texts(texts: Sequence[str] | Sequence[tuple[str, ...]]) -> NDArray[Any]:
@@ -83,8 +140,8 @@ def text_signatures(examples: Examples) -> dict[str, str]:
 
 def save_texts(folder: Path, texts: Mapping[str, NDArray[Any]]) -> None:
     """Keep what was written of each example, a line each."""
-    pairs = zip(texts[GENERATED], texts[REFERENCE], strict=True)
-    rows = ({GENERATED: text, REFERENCE: wanted} for text, wanted in pairs)
+    columns = {name: texts[name].tolist() for name in KEPT if name in texts}
+    rows = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
     lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     replace_bytes(folder / FILE, lines.encode())
 
@@ -95,4 +152,8 @@ def read_texts(folder: Path) -> dict[str, NDArray[Any]]:
     if not file.is_file():
         return {}
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return {name: of_texts([row[name] for row in rows]) for name in (GENERATED, REFERENCE)}
+    columns = {name: [row[name] for row in rows] for name in KEPT if all(name in row for row in rows)}
+    return {
+        name: np.array(column, bool) if name == STOPPED else of_texts(column)
+        for name, column in columns.items()
+    }

@@ -43,13 +43,15 @@ class RowOfText:
     """One row as a model reads it, and how its tokens are written.
 
     `inputs` are the model's own (ids (1,T), tokens, types, source …); `delimiters` marks special tokens and
-    punctuation of the text.
+    punctuation of the text. `written` are the tokens that a decoder writes at each place of its text, after
+    what it has read there: the rows of an alignment with `source_words`.
     """
 
     inputs: Mapping[str, Any]
     words: Sequence[str]
     delimiters: Sequence[bool]
     source_words: Sequence[str] = ()
+    written: Sequence[str] = ()
 
     @property
     def ids(self) -> list[int]:
@@ -170,6 +172,7 @@ class AttentionMaps(Explanation):
         properties = f"{named}entropy {head.entropy:.2f} nats" + (
             "" if head.distance is None else f", mean distance {head.distance:.1f} tokens"
         )
+        sides = "Rows are tokens as they are written, columns the source" if head.name.crosses else ""
         return Grid(
             [f"{number} {word}" for number, word in enumerate(layer.queries)],
             [f"{number} {word}" for number, word in enumerate(layer.keys)],
@@ -177,7 +180,7 @@ class AttentionMaps(Explanation):
             aside=[strongest(row, layer.keys) for row in weights],
             upright=head.name.crosses,
             title=f"{'Alignment by ' if head.name.crosses else ''}{head.name}: {properties}",
-            note=f"Rows attend to columns. Without this head: {short(head.effect)} (rank "
+            note=f"{sides or 'Rows attend to columns'}. Without this head: {short(head.effect)} (rank "
             f"{self.ranked.index(head) + 1} of {len(self.heads)}).",
         )
 
@@ -302,7 +305,7 @@ def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     layers = []
     for place, weights in seen.items():
         reads, crosses = place.startswith("encoder."), "cross" in place
-        queries = row.source_words if reads else row.words
+        queries = row.source_words if reads else (crosses and row.written) or row.words
         keys = row.source_words if reads or crosses else row.words
         before = weights.shape[-1] - len(keys)  # an adapter's virtual tokens
         given = ["[virtual]"] * before

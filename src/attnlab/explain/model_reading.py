@@ -66,12 +66,13 @@ class Reading:
                 "This model writes a target for a source that it reads; give both: --text SOURCE --pair "
                 "TARGET."
             )
-        start, _ = ends(self.tokenizer)
+        start, stop = ends(self.tokenizer)
         ids = [start, *self.tokenizer.encode(target)]
         self._fits(max(len(ids), len(source)))
         inputs = {"ids": torch.tensor([ids]), "source": torch.tensor([source])}
         words = self.words(ids)
-        return RowOfText(inputs, words, self._delimiters(ids, words), self.words(source))
+        written = [*words[1:], *self.words([stop])]
+        return RowOfText(inputs, words, self._delimiters(ids, words), self.words(source), written)
 
     def _delimiters(self, ids: Sequence[int], words: Sequence[str]) -> list[bool]:
         """Special tokens, and words without a letter or a digit."""

@@ -154,6 +154,11 @@ class Metric(ABC):
         return Estimate(value, value - half, value + half, n, level)
 
 
+def is_of_texts(metric: Metric | type[Metric]) -> bool:
+    """Whether it reads what a model wrote."""
+    return not {*OF_TEXTS}.isdisjoint(metric.needs)
+
+
 class Mean(Metric):
     """A mean over examples."""
 

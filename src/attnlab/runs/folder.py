@@ -94,7 +94,13 @@ class RunFolder:
         nothing to lose."""
         if not self.exists:
             return
-        converted = read_record(self.path).get("status") == "converted"
+        record = read_record(self.path)
+        converted = record.get("status") == "converted"
+        if resume and "averaged" in record:
+            raise ConfigError(
+                f"{self.path} holds the mean of checkpoints of {record['averaged']['run']}: there is nothing "
+                "to resume. Resume that run, or begin another from the mean with --set start=…"
+            )
         if converted and resume:
             raise ConfigError(f"{self.path} holds a converted model, not a run: there is nothing to resume.")
         if not resume and (converted or self.begun):

@@ -38,6 +38,13 @@ class LabelRecord(TypedDict, total=False):
     deviation: float
 
 
+class AveragedRecord(TypedDict):
+    """Of which run, and of which of its steps, the weights are the mean."""
+
+    run: str
+    steps: list[int]
+
+
 class RunRecord(TypedDict, total=False):
     """What run.json may hold; earlier versions wrote less of it."""
 
@@ -73,6 +80,7 @@ class RunRecord(TypedDict, total=False):
     epoch_batches: int | None
     trace: dict[str, dict[str, str] | None] | None
     initial: dict[str, str] | None
+    averaged: AveragedRecord
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from attnlab.data.corpora.records import ANSWER_COLUMNS
 from attnlab.data.labels import given, is_number, whole
 from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.display import Display
+from attnlab.runs.findings import read_findings, shortfall_sentence
 from attnlab.session.adapting_plan import adapting_plan
 from attnlab.session.baselines import PLAIN, Wording, keep_baselines
 from attnlab.session.folds import CrossValidation, cross_validate
@@ -173,7 +174,9 @@ class Adapted:
 
     @property
     def shortfall(self) -> str:
-        """One sentence, where it is worse than a bag of words; not told of several learning rates."""
+        """One sentence, where it is worse than a bag of words; of several learning rates, the best is."""
+        if self.run is None and self.rates is not None and not self.rates.signal:
+            return shortfall_sentence([one for one in read_findings(self.folder) if one.when == "after"])
         return self.run.shortfall if self.run else ""
 
 

@@ -23,6 +23,7 @@ from attnlab.evaluation.features import keeps_features
 from attnlab.interop.exchange import ExportPlan, export_plan
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.terms import Term, gather
+from attnlab.session.folds import has_folds
 from attnlab.session.session import Session
 from attnlab.session.training import in_order
 from attnlab.targets.wording import labels_sentence
@@ -149,9 +150,8 @@ def adapting_plan(session: Session, folder: Path) -> AdaptingPlan:
 
 
 def task_folds(session: Session) -> bool:
-    """Whether dev is a part of the training rows, and labels are of whole texts."""
-    target = session.task.target
-    return target.told_by_words and not target.by_token and "dev" not in session.dataset.corpus.given
+    """Whether dev is a part of the training rows, each of which can be scored by others."""
+    return has_folds(session.task) and "dev" not in session.dataset.corpus.given
 
 
 def data_plan(session: Session) -> DataPlan:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from attnlab.session.session import Session
 from attnlab.session.trained import Trained
 from attnlab.session.training import Run
 from attnlab.targets.report import Baseline, baselines_sentence
+from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
 
 FILE = "folds.json"
@@ -132,14 +133,15 @@ def cross_validate(
         others = [row for part in parts if part is not held_out for row in part]
         rows = write_rows(folder / f"rows-{number}-train.jsonl", others, task)
         dev = write_rows(folder / f"rows-{number}-dev.jsonl", held_out, task)
-        own = with_files(config, rows, dev, pairs=held_out[0].pair is not None)
+        own = with_files(config, rows, dev, columns=columns_of(held_out[0], task))
         run = train(own, place, (place / RECORD).is_file())
         if run.reason == "interrupted":
             return CrossValidation(folder, task.metrics[0], tuple(scores), signal=run.signal)
         trained = Trained.at(place, which="last")
         examples = document_losses(trained.evaluator("dev")).examples
         scored.append(examples)
-        by_words.append(said_by_words(trained.dataset, trained.task)(trained.dataset.texts("dev")))
+        if task.target.told_by_words:
+            by_words.append(said_by_words(trained.dataset, trained.task)(trained.dataset.texts("dev")))
         value = METRICS.build(task.metrics[0]).value(examples)
         scores.append(FoldScore(number, value, len(examples), tuple(run.unsound)))
     return summarised(session, folder, [row for part in parts for row in part], scores, (scored, by_words))
@@ -154,14 +156,14 @@ def summarised(
 ) -> CrossValidation:
     """All folds as one set of rows, each said by the model that did not know it."""
     task = session.task
-    model, words = map(together, said)
+    model, words = together(said[0]), together(said[1]) if said[1] else None
     result = CrossValidation(
         folder,
         task.metrics[0],
         tuple(scores),
         METRICS.build(task.metrics[0]).interval(model),
         tuple(baselines_of(session, rows, words=words)),
-        WordBaseline().judge("evaluation", task, model, words),
+        None if words is None else WordBaseline().judge("evaluation", task, model, words),
     )
     replace_json(folder / FILE, result.as_json())
     return result
@@ -177,8 +179,12 @@ def together(parts: Sequence[Examples]) -> Examples:
 def refuse_unfit(session: Session, folds: int) -> None:
     """What cannot be cross-validated, before any work."""
     target, corpus = session.draft_task.target, session.dataset.corpus
-    if not target.told_by_words or target.by_token:
-        raise ConfigError("--folds is for texts with a class, several or a number each; leave it out here.")
+    if not has_folds(session.draft_task):
+        kinds = " or ".join(name for name in TASKS if has_folds(TASKS[name]))
+        raise ConfigError(
+            f'--folds scores labels, tags and answers (task {kinds}); task "{session.config.task.kind}" has '
+            "none. To see how much its score varies, train several seeds: attnlab run FILE --seeds 5."
+        )
     if "dev" in corpus.given:
         raise ConfigError("--folds takes dev from the training rows by turns; leave out --dev.")
     if folds < 2:
@@ -192,6 +198,11 @@ def refuse_unfit(session: Session, folds: int) -> None:
             f'The class "{single[0]}" has one row, which cannot be both learned and scored; give it more, or '
             "merge it with another, or leave out --folds."
         )
+
+
+def has_folds(task: Task | type[Task]) -> bool:
+    """Whether rows can be scored one by one: words are of one text, and pairs are told from their batch."""
+    return not task.target.of_words and not task.target.compares_batch
 
 
 def every_row(session: Session) -> list[Example]:
@@ -216,18 +227,44 @@ def divided(session: Session, folds: int) -> list[list[Example]]:
 
 def write_rows(file: Path, rows: Sequence[Example], task: Task) -> Path:
     """Rows as a file that the corpus `files` reads again."""
-    lines = []
-    for row in rows:
-        record = {"text": row.text, "label": task.label_of(row)}
-        lines.append(json.dumps(record | ({} if row.pair is None else {"pair": row.pair})))
+    lines = [json.dumps(record_of(row, task)) for row in rows]
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_bytes(file, ("\n".join(lines) + "\n").encode())
     return file
 
 
-def with_files(config: Config, train: Path, dev: Path, *, pairs: bool) -> Config:
+def record_of(row: Example, task: Task) -> Mapping[str, object]:
+    """A row with the columns of its target."""
+    pair = {} if row.pair is None else {"pair": row.pair}
+    if "answers" in task.target.columns:
+        answers = [{"text": answer.text, "answer_start": answer.start} for answer in row.answers]
+        return {"text": row.text, **pair, "answers": answers}
+    if "tags" not in task.target.columns:
+        return {"text": row.text, "label": task.label_of(row), **pair}
+    words = [row.text[word.start : word.end] for word in row.words]
+    if " ".join(words) == row.text:
+        return {"text": words, "tags": [word.tag for word in row.words]}
+    return {"text": row.text, "tags": spans_of(row)}  # whose words are found again between the spans
+
+
+def spans_of(row: Example) -> list[dict[str, int | str]]:
+    """The entities of a row's tagged words, from character to character."""
+    spans: list[dict[str, int | str]] = []
+    for word in row.words:
+        position, _, label = word.tag.partition("-")
+        if position == "I" and spans:
+            spans[-1]["end"] = word.end
+        elif position != "O":
+            spans.append({"start": word.start, "end": word.end, "label": label})
+    return spans
+
+
+def columns_of(row: Example, task: Task) -> dict[str, str]:
+    return {name: name for name in record_of(row, task)}
+
+
+def with_files(config: Config, train: Path, dev: Path, *, columns: Mapping[str, str]) -> Config:
     """The config on the files of a fold, trained to the end of its budget."""
-    columns = {"text": "text", "label": "label"} | ({"pair": "pair"} if pairs else {})
     kept = {k: v for k, v in config.data.corpus.options.items() if k == "labels"}
     files = {"kind": "files", "path": str(train), "dev": str(dev)}
     corpus = CORPORA.resolve({**files, **columns, **kept}, "data")

@@ -138,7 +138,7 @@ def try_rates(
     """
     place = out.with_name(f"{out.name}-rates")
     tried = _held(config, rates, place, out, resume=resume)
-    metric = TASKS[config.task.kind].metrics[0]
+    metric = config.training.deciding(TASKS[config.task.kind].metrics)
     for rate in rates:
         if rate in tried:
             continue

@@ -8,11 +8,13 @@ from __future__ import annotations
 from attnlab.config import schema
 from attnlab.config.memory import machine_bytes
 from attnlab.config.schema import SCRATCH
-from attnlab.config.values import ConfigError
+from attnlab.config.values import ConfigError, unknown_name
 from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.loader import Loader
+from attnlab.metrics import METRICS
+from attnlab.metrics.metric import is_of_texts
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.counts import count
 from attnlab.model.model import Model
@@ -64,17 +66,45 @@ def refuse_misfits(config: schema.Config, task: Task, draft: Model) -> None:
             f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
             f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
         )
-    if config.training.generate_every != "never" and not task.writes_target:
-        others = " or ".join(kind for kind in TASKS if TASKS[kind].predicted_column == "target")
-        raise ConfigError(
-            f'training.generate_every asks for texts to score, and task "{name}" writes none; leave it out, '
-            f"or use task {others}."
-        )
+    refuse_unwritten(config, task)
+    refuse_unknown_best(config, task)
     refuse_token_types(config, 1)
     for listener in config.training.listeners:
         LISTENERS[LISTENERS.resolve(listener, "training.listeners").kind].refuse_missing()
     SCHEDULES.build(config.training.schedule)
     OPTIMIZERS.build(config.training.optimizer)
+
+
+def refuse_unwritten(config: schema.Config, task: Task) -> None:
+    """Texts to score, where none is written after a source."""
+    encoding = ENCODINGS[config.data.encoding.kind]
+    writes = task.predicts_words and "target" in encoding.uses and task.sees != "all"
+    if config.training.generate_every != "never" and not writes:
+        raise ConfigError(
+            f'training.generate_every asks for texts to score, and task "{config.task.kind}" writes none '
+            f'with data.encoding "{config.data.encoding.kind}"; leave it out, or use task seq2seq with '
+            "encoding translation, or task prefix with encoding prefix."
+        )
+
+
+def refuse_unknown_best(config: schema.Config, task: Task) -> None:
+    """A metric that chooses the best checkpoint, and that no evaluation has."""
+    settings = config.training
+    metric = settings.deciding(task.metrics)
+    if metric not in METRICS:
+        raise unknown_name("training.best_by", metric, ["task", *METRICS])
+    if settings.best_by == "task" or metric in task.metrics:
+        return
+    if not is_of_texts(METRICS[metric]):
+        raise ConfigError(
+            f'training.best_by is "{metric}", which task "{config.task.kind}" does not give; use task, or '
+            f"one of {', '.join(task.metrics)}."
+        )
+    if settings.generate_every == "never":
+        raise ConfigError(
+            f'training.best_by is "{metric}", a score of written texts, and none are written; set '
+            'training.generate_every = "evaluation".'
+        )
 
 
 def refuse_token_types(config: schema.Config, needed: int) -> None:

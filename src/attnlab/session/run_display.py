@@ -87,7 +87,7 @@ class RunDisplay:
 
     def __init__(self, display: Display, session: Session, *, resume: bool, expected: float | None = None):
         self.display, self.session, self.resume, self.expected = display, session, resume, expected
-        self.metric = session.draft_task.metrics[0]
+        self.metric = session.config.training.deciding(session.draft_task.metrics)
         self.device, self.counted = session.config.training.device, not session.draft_task.predicts_words
         self.peak = self.seconds = self.tokens = self.flops = 0.0
 

@@ -142,12 +142,15 @@ class Session:
 
     def writer(self, split: str) -> TextWriter:
         """How the texts of a split are written anew."""
+        settings = self.config.training
         return TextWriter(
             model=self.model,
             tokenizer=self.tokenizer,
             rows=self.dataset.rows(split),
             texts=partial(self.dataset.texts, split),
-            length=self.config.longest_text - 1,
+            context=self.config.longest_text,
+            beam=settings.generate_beam,
+            penalty=settings.generate_penalty,
         )
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from attnlab.checks.decoding import miswrites
 from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import in_words
 from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.dataset import Dataset, no_progress
 from attnlab.data.encode import ENCODINGS
@@ -114,6 +115,8 @@ class Trained(Session):
         """Which checkpoint it is, in words."""
         if self.imported:
             return "as it was published"
+        if averaged := self.record.get("averaged"):
+            return f"the mean of steps {in_words(averaged['steps'])}"
         best = self.record.get("best") or {}
         if best.get("value") is None or best.get("step") != self.step:
             return f"step {self.step:,}"
@@ -308,7 +311,12 @@ class Trained(Session):
         return evaluate(self, split, on=on, probes=asked, rows=rows, **reading)
 
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
-        """Where each head looks on a text or a pair, and what happens without it; a notebook draws it."""
+        """Where each head looks on a text or a pair, and what happens without it; a notebook draws it.
+
+        A translator's second text is what it writes for the first, unless another target is given.
+        """
+        if self.translates and not pair:
+            pair = str(self.translate(text))
         return self.reading.attention(text, pair, layer=layer, head=head)
 
     def heads(

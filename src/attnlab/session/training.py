@@ -124,7 +124,7 @@ def _run(loop: Loop, session: Session, folder: RunFolder, soundness: RunChecks) 
     took = ProcessorTime.now().since(began)
     folder.note(processor={name: took[name] + earlier.get(name, 0.0) for name in took})
     state = loop.state
-    metric = session.task.metrics[0]
+    metric = session.config.training.deciding(session.task.metrics)
     best = {
         "step": state.best_step,
         "metric": metric,

@@ -14,7 +14,7 @@ from attnlab.config.schema import Config
 from attnlab.config.upgrade import renamed, renamed_keys
 from attnlab.config.values import ConfigError, Settings
 from attnlab.metrics import METRICS
-from attnlab.metrics.metric import OF_TEXTS
+from attnlab.metrics.metric import OF_TEXTS, is_of_texts
 from attnlab.runs.summary import ResolvedRecord
 from attnlab.session.start import Start
 from attnlab.studies.matching import match_parameters
@@ -105,7 +105,7 @@ def _check_metric(metric: str, config: Config) -> None:
     task, writes = config.task.kind, config.training.generate_every != "never"
     given = TASKS[task].metrics
     columns = {column for name in given for column in METRICS[name].needs} | {*(OF_TEXTS if writes else ())}
-    if metric in METRICS and not writes and not {*OF_TEXTS}.isdisjoint(METRICS[metric].needs):
+    if metric in METRICS and not writes and is_of_texts(METRICS[metric]):
         raise ConfigError(
             f'metric "{metric}" is of texts that a model writes; set training.generate_every, at which steps '
             "it does."

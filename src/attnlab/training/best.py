@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from attnlab.config.values import ConfigError
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.metrics import METRICS
+from attnlab.metrics.metric import is_of_texts
 from attnlab.training.budget import State
+
+SHORT = "BLEU needs references of four words or more; use chrf or exact_text."
 
 
 def judged(state: State, evaluation: Evaluation, metric: str) -> State:
@@ -17,6 +21,10 @@ def judged(state: State, evaluation: Evaluation, metric: str) -> State:
     standard error worse than the very best so far: few texts cannot tell the two apart, and of such
     checkpoints the later has learned longer, at lower rates.
     """
+    if metric != "loss" and metric not in evaluation.scores:
+        if evaluation.texts is not None:
+            raise ConfigError(f'training.best_by is "{metric}", which these texts have not. {SHORT}')
+        return state  # texts were not written this time, and nothing is known
     score, is_better = evaluation.score(metric), METRICS[metric].is_better
     if state.top_score is None or math.isnan(state.top_score) or is_better(score, state.top_score):
         error = standard_error(evaluation, metric)
@@ -28,9 +36,11 @@ def judged(state: State, evaluation: Evaluation, metric: str) -> State:
 
 def standard_error(evaluation: Evaluation, metric: str) -> float:
     """Of a score; 0 where it is exact enough to go by it alone, or unknown."""
-    if metric == "loss":
+    built = METRICS.build(metric)
+    examples = evaluation.texts if is_of_texts(built) else evaluation.examples
+    if metric == "loss" or examples is None:
         return 0.0
-    error = METRICS.build(metric).standard_error(evaluation.examples)
+    error = built.standard_error(examples)
     return error if math.isfinite(error) else 0.0
 
 

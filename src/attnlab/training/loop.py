@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -178,7 +178,7 @@ class Loop:
         )
         if patience == "unlimited" or self.evaluate_model is None:
             return sentence
-        return f"{sentence} Earlier {budget.patience_phrase(patience, self.task.metrics[0])}."
+        return f"{sentence} Earlier {budget.patience_phrase(patience, self.metric)}."
 
     def end(self, interrupt: Interrupt) -> str:
         """Why the run is over; nothing while it is not."""
@@ -195,11 +195,18 @@ class Loop:
         due = self.epoch_ended() if every == "epoch" else step % every == 0
         return due or self.progress(self.state) >= 1
 
-    def texts_due(self) -> int:
+    def texts_due(self) -> int | Literal["all"]:
         """How many texts are written at this evaluation, to be scored too."""
         every, step = self.settings.generate_every, self.state.step
-        due = every != "never" and (step % every == 0 or self.progress(self.state) >= 1)
+        if every == "never":
+            return 0
+        due = every == "evaluation" or step % every == 0 or self.progress(self.state) >= 1
         return self.settings.generate_examples if due else 0
+
+    @property
+    def metric(self) -> str:
+        """What chooses the best checkpoint."""
+        return self.settings.deciding(self.task.metrics)
 
     def epoch_ended(self) -> bool:
         """Whether the last step took the last batch of an epoch, alone or with some of the next."""
@@ -211,7 +218,7 @@ class Loop:
         began = time.perf_counter()
         evaluation = self.evaluation = self.evaluate_model(written=self.texts_due())
         self.state = replace(
-            judged(self.state, evaluation, self.task.metrics[0]),
+            judged(self.state, evaluation, self.metric),
             evaluated=self.state.step,
             settled=self.task.fit_decision(evaluation.examples.columns),
         )
@@ -225,7 +232,7 @@ class Loop:
                 best=state.step == state.top_step,
                 scores=scores,
                 kept=state.step == state.best_step,
-                error=standard_error(evaluation, self.task.metrics[0]),
+                error=standard_error(evaluation, self.metric),
                 signatures={} if evaluation.texts is None else text_signatures(evaluation.texts),
             )
         )
