@@ -119,7 +119,7 @@ class ByLength(Extras):
         metrics |= {"right_at_longest": share(long.values())} if long else {}
         by_length = {str(length): list(pair) for length, pair in counts.items()}
         return OwnMeasures(
-            metrics, extra={"by_length": by_length, "gradients": gradients, "step_seconds": seconds}
+            metrics, extra={"letters_by_length": by_length, "gradients": gradients, "step_seconds": seconds}
         )
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
@@ -199,11 +199,11 @@ NOTES = {
 
 def quality(arms: Mapping[str, Sequence[RunResult]]) -> FigureRecord:
     """Right letters by length, over the lengths that every run has."""
-    runs = [run for own in arms.values() for run in own]
-    lengths = sorted(set.intersection(*({int(n) for n in run.extra["by_length"]} for run in runs)))
+    counts = {arm: [run.extra["letters_by_length"] for run in runs] for arm, runs in arms.items()}
+    lengths = sorted(set.intersection(*(set(map(int, run)) for runs in counts.values() for run in runs)))
     series: list[SeriesRecord] = [
-        over_seeds(arm, lengths, [[share([run.extra["by_length"][str(n)]]) for n in lengths] for run in own])
-        for arm, own in arms.items()
+        over_seeds(arm, lengths, [[share([run[str(n)]]) for n in lengths] for run in runs])
+        for arm, runs in counts.items()
     ]
     return figure(
         "Right letters against the length of the text",
