@@ -1,7 +1,6 @@
 """What a model writes is scored as what it predicts: during training, and in a study with its interval and
 verdict."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -28,10 +27,9 @@ from attnlab.studies.spec import Quick, Study
 from attnlab.training.best import judged, standard_error
 from attnlab.training.budget import State
 from tests.checks.cases import case as case_of
+from tests.evaluation.copying_run import PREFIXED, STEPS, copying
 from tests.studies.here import here
-from tests.training.small_run import config, for_task, merged, settings, train
-
-STEPS = 120
+from tests.training.small_run import config, merged, train
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,23 +38,6 @@ def registered():
 
     yield
     METRICS.unregister("echoes")
-
-
-def copying(folder, **training):
-    """Sentences are written again, word by word: the pairs of the small run, the right way round."""
-    given = merged(settings(folder), for_task("seq2seq", folder))
-    lines = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
-    same = "".join(json.dumps({"text": one["text"], "target": one["text"]}) + "\n" for one in lines)
-    (folder / "same.jsonl").write_text(same)
-    given["data"]["corpus"] = str(folder / "same.jsonl")
-    given["training"] |= {
-        "budget": {"steps": STEPS},
-        "evaluate_every": 60,
-        "generate_every": 120,
-        "generate_examples": 8,
-        "optimizer": {"kind": "adamw", "learning_rate": 1e-2},
-    }
-    return merged(given, {"training": training})
 
 
 def lines_of(run, event):
@@ -161,14 +142,7 @@ def test_texts_are_those_of_each_source_alone_whatever_they_are_batched_with(tmp
 
 
 def prefixed(folder):
-    """A decoder that reads a source and writes its target in the same row."""
-    given = copying(folder, generate_every="evaluation", evaluate_every=60)
-    changes = {
-        "task": "prefix",
-        "data": {"encoding": "prefix"},
-        "model": {"family": "decoder", "mask": "prefix"},
-    }
-    return merged(given, changes)
+    return merged(copying(folder, generate_every="evaluation", evaluate_every=60), PREFIXED)
 
 
 def test_a_decoder_alone_writes_after_its_source(tmp_path, unchecked):
