@@ -1,8 +1,9 @@
 """docs/questions.md: `python -m tests.docs.questions` executes its commands and code, writing their output.
 
 A block that begins with `$ attnlab` shows a command and what it prints, with `  # ...` after it the first
-paragraph alone; a block of Python is followed by one of text with what it prints. Other blocks are commands
-that train for minutes or hours: they are only read.
+paragraph alone; a block of Python is followed by one of text with what it prints. A block `recorded` shows a
+command that trains for minutes, and what it printed once; its form is checked. Other blocks are commands that
+are only read.
 """
 
 from __future__ import annotations
@@ -52,11 +53,21 @@ def shown(page: str) -> Iterator[Shown]:
             yield Shown(block.start(2) + len(command) + 1, block.end(2), command, printed)
 
 
+def recorded(page: str) -> Iterator[tuple[str, str]]:
+    """The commands whose output was recorded, each with that."""
+    for language, text in BLOCK.findall(page):
+        if language == "recorded":
+            command, _, printed = text.removeprefix("$ ").partition("\n")
+            yield command, printed
+
+
 def commands_only(page: str) -> list[str]:
     """The commands of blocks that show nothing."""
     plain = (text for language, text in BLOCK.findall(page) if not language and not text.startswith("$ "))
     lines = (line.partition("  #")[0].strip() for text in plain for line in text.splitlines())
-    return [line for line in lines if line.startswith("attnlab ")]
+    return [line for line in lines if line.startswith("attnlab ")] + [
+        command for command, _ in recorded(page)
+    ]
 
 
 def execute(source: str, space: dict[str, object]) -> str:

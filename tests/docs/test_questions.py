@@ -5,8 +5,8 @@ import shlex
 from typer.testing import CliRunner
 
 from attnlab.cli import app
-from attnlab.studies.builtin import STUDIES
-from tests.docs.questions import PAGE, commands_only, execute, same, shown
+from attnlab.studies.builtin import STUDIES, builtin
+from tests.docs.questions import PAGE, commands_only, execute, recorded, same, shown
 from tests.unchecked import checked_by
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -21,6 +21,16 @@ def test_everything_that_is_shown_is_printed(tmp_path, monkeypatch):
             printed = execute(part.source, space)
             told = f"{part.source} prints otherwise now; python -m tests.docs.questions writes the page anew"
             assert part.printed.strip() and same(printed, part.printed), told
+
+
+def test_recorded_studies_name_every_arm_with_a_number_and_a_verdict():
+    """What was printed once is of the study as it stands: the same question, arms and metric."""
+    for command, printed in recorded(TEXT):
+        _, run, name, *_ = shlex.split(command)
+        study, (table, verdict) = builtin(name), printed.split("Verdict: ", 1)
+        rows = {line.split()[0] for line in table.splitlines() if line.strip()}
+        assert run == "run" and {*study.arms} <= rows, command
+        assert " ".join(study.question.split()) in " ".join(table.split()) and verdict.strip(), command
 
 
 def test_other_outputs_are_not_the_same():

@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 import pytest
 
 from attnlab.documents.latex import csv_table, escaped, latex_table
-from attnlab.documents.nodes import Axis, Level, Line, Lines, Number, Table, TableColumn
+from attnlab.documents.nodes import Axis, Heat, Level, Line, Lines, Number, Table, TableColumn
 from attnlab.documents.print_drawings import FONT, WIDTH, as_pdf, as_svg, drawing_of, plain_tick
+from attnlab.documents.print_maps import map_drawing
 from attnlab.studies.report.paper import write_paper
 from tests.session.commands import answer, command
 from tests.studies import results
@@ -97,7 +98,7 @@ def test_every_table_and_figure_of_a_report_is_written(tmp_path):
     assert files == {f"{n}.{s}" for n in written.figures for s in kinds} | {
         f"{n}.{s}" for n in written.tables for s in ("tex", "csv")
     }
-    assert "Attention" in written.screen_only
+    assert not written.screen_only and "attention-layer-0-head-0" in written.figures
     sheet = (tmp_path / "paper" / "how-well.csv").read_text()
     rows = {row["arm"]: row for row in csv.DictReader(io.StringIO(sheet))}
     for arm in study.arms:
@@ -107,6 +108,25 @@ def test_every_table_and_figure_of_a_report_is_written(tmp_path):
     assert rows["zero"]["sound"] == "false" and rows["dot"]["sound"] == "true"
     forest = (tmp_path / "paper" / "result.svg").read_text()
     assert all(f">{arm.name}<" in forest for arm in study.arms[1:])
+
+
+def test_a_map_is_as_dark_as_its_weights_on_one_scale_for_all_arms():
+    weights = [[1.0, None, None], [0.25, 0.5, None], [0.001, 0.2, 0.1]]
+    maps = [Heat(["the", "<cat>", "sat"], rows, 1.0) for rows in (weights, [[0.5] * 3] * 3)]
+    svg = as_svg(map_drawing(maps, ["dot", "zero"]))
+    cells = re.findall(r'<polygon points="([^"]+)" fill="[^"]+" fill-opacity="([\d.]+)"', svg)
+    shades = [float(shade) for _, shade in cells]
+    assert shades[:5] == [1.0, 0.25, 0.5, 0.2, 0.1], "0.001 is not seen"
+    assert shades[5:14] == [0.5] * 9 and shades[14:] == [0.2, 0.4, 0.6, 0.8, 1.0], "then the key"
+    corners = [[tuple(map(float, at.split(","))) for at in points.split()] for points, _ in cells[:5]]
+    (first, below, beside) = (corner[0] for corner in corners[:3])
+    assert first[0] == below[0] and below[1] == beside[1], "rows are queries, columns keys"
+    assert below[1] - first[1] == pytest.approx(beside[0] - below[0])
+    strokes = re.findall(r'<polyline points="[^"]+" fill="none" stroke="#cccccc"', svg)
+    assert len(strokes) == 3, "pairs that the mask forbids"
+    assert "&lt;cat&gt; 1" in svg and ">dot<" in svg and ">zero<" in svg
+    every = [float(at.split(",")[0]) for points, _ in cells for at in points.split()]
+    assert min(every) >= 0 and max(every) <= WIDTH
 
 
 def test_hostile_names_stay_text(tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attnlab.documents import nodes as n
 from attnlab.documents.latex import csv_table, latex_table, text_of
-from attnlab.documents.nodes import Bars, DocumentPage, Figure, Forest, Lines, Node, Table
+from attnlab.documents.nodes import Bars, DocumentPage, Figure, Forest, Heat, Lines, Node, Table
 from attnlab.documents.print_drawings import (
     Drawing,
     as_pdf,
@@ -18,6 +18,7 @@ from attnlab.documents.print_drawings import (
     forest_drawing,
     has_points,
 )
+from attnlab.documents.print_maps import has_weights, map_drawing
 from attnlab.runs.atomic import replace_bytes
 from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.report.page import report
@@ -26,7 +27,7 @@ from attnlab.studies.report.study_results import StudyResults
 
 @dataclass(frozen=True)
 class PaperFiles:
-    """What was written; `screen_only` are the figures of a page that need its colours and switches."""
+    """What was written; `screen_only` are the figures of a page that hold nothing to print."""
 
     folder: Path
     figures: tuple[str, ...]
@@ -35,7 +36,7 @@ class PaperFiles:
 
 
 def write_paper(outcome: StudyOutcome, folder: Path, *, pdf: bool = True) -> PaperFiles:
-    """Every curve, histogram and forest of a report as SVG and PDF, every table as LaTeX and CSV."""
+    """Every curve, histogram, forest and map of a report as SVG and PDF, every table as LaTeX and CSV."""
     folder.mkdir(parents=True, exist_ok=True)
     figures, tables, screen_only, taken = [], [], list[str](), set[str]()
     for section, node in _nodes(report(StudyResults(outcome))):
@@ -66,9 +67,14 @@ def _drawings(figure: Figure) -> Iterator[tuple[str, Drawing]]:
     for key, charts in figure.views.items():
         places = [int(place) for place in key.split(",")] if key else []
         options = [control.options[place] for control, place in zip(figure.controls, places, strict=False)]
-        for chart, panel in zip(charts, _panels(figure, len(charts)), strict=True):
+        panels = list(zip(charts, _panels(figure, len(charts)), strict=True))
+        for chart, panel in panels:
             if isinstance(chart, Lines | Bars) and has_points(chart):
                 yield " ".join([*options, panel]), drawing_of(chart)
+        maps = [(chart, panel) for chart, panel in panels if isinstance(chart, Heat) and has_weights(chart)]
+        if maps:
+            named = (f"{one.label} {option}" for one, option in zip(figure.controls, options, strict=False))
+            yield " ".join(named), map_drawing(*zip(*maps, strict=True))
 
 
 def _panels(figure: Figure, count: int) -> list[str]:
