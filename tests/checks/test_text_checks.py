@@ -1,16 +1,29 @@
 """Checks of written text: each fault is found, and texts of a fair model raise none."""
 
+import functools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
+from attnlab.checks.decoded_texts import DecodedTexts, TargetStart, guesses
 from attnlab.checks.outputs import Outputs
+from attnlab.checks.seen_references import SeenReferences
 from attnlab.checks.text_pairs import TextPairs
+from attnlab.config.files import config_of
+from attnlab.data.encode.texts import ends
 from attnlab.evaluation.evaluator import Evaluation
-from attnlab.evaluation.written_texts import of_texts
+from attnlab.evaluation.written_texts import ids_of, of_texts
+from attnlab.generation.generate import generate
+from attnlab.generation.rules import Sample
 from attnlab.metrics.metric import Examples
-from tests.checks.cases import case, found
+from attnlab.model.isolation import undisturbed
+from attnlab.session.session import Session
+from tests.checks.cases import case, found, shared
+from tests.evaluation.copying_run import PREFIXED, copying
+from tests.training.small_run import merged
 
 NAMES = ("Anna", "Paul", "The dog", "Our neighbour", "Nobody")
 VERBS = ("doesn't like", "has seen", "is (almost) as old as", "wrote to", "lives near")
@@ -150,10 +163,93 @@ def test_runs_are_asked_of_what_they_wrote_and_not_in_the_first_steps():
     evaluation = Evaluation(1.0, {}, Examples({}), texts=empty)
     late = case("seq2seq", when="evaluation", step=400, evaluation=evaluation)
     assert found("outputs", late).kind == "empty"
-    assert (
-        found("outputs", case("seq2seq", when="evaluation", step=20, evaluation=evaluation)).kind
-        == "too_early"
-    )
+    early = case("seq2seq", when="evaluation", step=20, evaluation=evaluation)
+    assert {found(name, early).kind for name in ("outputs", "text_pairs")} == {"too_early"}
     assert found("text_pairs", late).outcome == "pass"
     silent = case("seq2seq", when="evaluation", evaluation=Evaluation(1.0, {}, Examples({})))
     assert {found(name, silent).kind for name in ("outputs", "text_pairs")} == {"nothing_written"}
+
+
+# ---------------------------------------------------------------- texts that a model wrote itself
+@functools.cache
+def learned(task):
+    """A small model that has learned to end its texts, and what it writes of dev."""
+    given = copying(shared(), budget={"steps": 60}, evaluate_every=60, generate_every="evaluation")
+    if task == "prefix":
+        given = merged(given, PREFIXED)
+    session = Session(config_of(given))
+    optimizer = torch.optim.AdamW(session.model.parameters(), 1e-2)
+    batches = iter(session.dataset.trained(0))
+    for step in range(60):
+        prepared = session.task.prepare(next(batches), step)
+        loss = session.model(**prepared.inputs, objective=session.task.loss_of(prepared))
+        optimizer.zero_grad()
+        (loss.total / loss.count).backward()
+        optimizer.step()
+    return session
+
+
+def judged_texts(session, beam=1, penalty=1.0, **columns):
+    writer = replace(session.writer("dev"), beam=beam, penalty=penalty)
+    texts = writer(16)
+    return DecodedTexts().judge("evaluation", writer, Examples({**texts.columns, **columns}))
+
+
+def as_columns(session, ids):
+    """Tokens as what a model wrote and ended."""
+    texts = [session.tokenizer.decode(row).strip() for row in ids]
+    return {"written_ids": ids_of(ids), "generated": of_texts(texts), "stopped": np.ones(len(ids), bool)}
+
+
+@pytest.mark.parametrize("task", ["seq2seq", "prefix"])
+@pytest.mark.parametrize(("beam", "penalty"), [(1, 1.0), (4, 1.0), (4, 0.0)])
+def test_texts_that_a_model_writes_by_itself_raise_no_alarm(task, beam, penalty):
+    finding = judged_texts(learned(task), beam, penalty)
+    assert finding.outcome == "pass" and finding.values["n"] >= 4, finding.found
+
+
+@pytest.mark.parametrize("task", ["seq2seq", "prefix"])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_guesses_after_the_right_words_are_found(task, beam):
+    """Under teacher forcing each token is guessed after those of the reference."""
+    session = learned(task)
+    rows = session.dataset.rows("dev")
+    with undisturbed(session.model):
+        ids = [guesses(session.model, TargetStart.of(rows, row)) for row in range(16)]
+    finding = judged_texts(session, beam, **as_columns(session, ids))
+    assert (finding.outcome, finding.kind) == ("fail", "teacher_forced"), finding.found
+
+
+def test_texts_that_are_not_greedy_or_below_greedy_are_found():
+    """Sampled ones, as of a beam whose scores are mixed up."""
+    session = learned("seq2seq")
+    start, stop = ends(session.tokenizer)
+    sources = [session.writer("dev").source(row) for row in range(16)]
+    about = {"sources": sources, "length": 20, "stop": {stop}}
+    with undisturbed(session.model):
+        sampled = generate(session.model, [[start]] * 16, rule=Sample(), **about)
+    columns = as_columns(session, [text.new for text in sampled])
+    for beam, kind in ((1, "not_greedy"), (4, "below_greedy")):
+        finding = judged_texts(session, beam, **columns)
+        assert (finding.outcome, finding.kind) == ("fail", kind), finding.found
+
+
+def test_a_text_that_is_not_that_of_its_tokens_is_found():
+    session = learned("seq2seq")
+    references = of_texts([example.target for example in session.dataset.texts("dev")[:16]])
+    assert judged_texts(session, generated=references).kind == "other_text"
+    cut = judged_texts(session, stopped=np.zeros(16, bool))
+    assert (cut.outcome, cut.kind) == ("not applicable", "none_ended")
+
+
+def test_references_that_were_trained_on_are_found():
+    """Under other sources too; what recurs in training by itself is no fault."""
+    train, dev = [f"Sentence number {n}." for n in range(200)], [f"Another one, {n}." for n in range(50)]
+    check = SeenReferences()
+    assert check.judge("before", train, dev).outcome == "pass"
+    shared_with = [*dev[:40], *(text.upper() for text in train[:10])]
+    finding = check.judge("before", train, shared_with)
+    assert (finding.outcome, finding.kind, finding.number) == ("warn", "seen", 0.2)
+    assert check.judge("before", ["yes", "no"] * 100, ["yes"] * 50).outcome == "pass"
+    assert found("seen_references", case("causal")).kind == "no_references"
+    assert found("seen_references", case("seq2seq")).outcome == "pass"

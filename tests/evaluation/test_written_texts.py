@@ -1,7 +1,6 @@
 """What a model writes is scored as what it predicts: during training, and in a study with its interval and
 verdict."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -28,10 +27,9 @@ from attnlab.studies.spec import Quick, Study
 from attnlab.training.best import judged, standard_error
 from attnlab.training.budget import State
 from tests.checks.cases import case as case_of
+from tests.evaluation.copying_run import PREFIXED, STEPS, copying
 from tests.studies.here import here
-from tests.training.small_run import config, for_task, merged, settings, train
-
-STEPS = 120
+from tests.training.small_run import config, merged, train
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -40,23 +38,6 @@ def registered():
 
     yield
     METRICS.unregister("echoes")
-
-
-def copying(folder, **training):
-    """Sentences are written again, word by word: the pairs of the small run, the right way round."""
-    given = merged(settings(folder), for_task("seq2seq", folder))
-    lines = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
-    same = "".join(json.dumps({"text": one["text"], "target": one["text"]}) + "\n" for one in lines)
-    (folder / "same.jsonl").write_text(same)
-    given["data"]["corpus"] = str(folder / "same.jsonl")
-    given["training"] |= {
-        "budget": {"steps": STEPS},
-        "evaluate_every": 60,
-        "generate_every": 120,
-        "generate_examples": 8,
-        "optimizer": {"kind": "adamw", "learning_rate": 1e-2},
-    }
-    return merged(given, {"training": training})
 
 
 def lines_of(run, event):
@@ -81,7 +62,7 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     result = trained.evaluate("dev")
     measures = result["measures"]
     assert {one.check for one in result.confirmations} >= {"text_pairs", "outputs"}
-    assert not result.failed, "the history is of the first 8 texts, and these are of all"
+    assert not result.failed
     for name in ("echoes", "bleu", "chrf", "rougeL"):
         score = measures[name]
         assert score["interval"][0] < score["value"] < score["interval"][1]
@@ -89,8 +70,6 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     assert measures["bleu"]["value"] == METRICS.build("bleu").value(trained.evaluator("dev").said())
     confirmed = [one for one in result.confirmations if one.check == "recomputed_metrics"]
     (recomputed,) = [one for one in confirmed if one.kind == "agree"]
-    (history,) = [one for one in confirmed if one.kind == "as_in_history"]
-    assert history.number < 1e-3 and measures["chrf"]["value"] != scored[120]["chrf"]
     assert recomputed.values["unconfirmed"] == ["echoes"] and recomputed.values["intervals"] >= 4
 
 
@@ -163,14 +142,7 @@ def test_texts_are_those_of_each_source_alone_whatever_they_are_batched_with(tmp
 
 
 def prefixed(folder):
-    """A decoder that reads a source and writes its target in the same row."""
-    given = copying(folder, generate_every="evaluation", evaluate_every=60)
-    changes = {
-        "task": "prefix",
-        "data": {"encoding": "prefix"},
-        "model": {"family": "decoder", "mask": "prefix"},
-    }
-    return merged(given, changes)
+    return merged(copying(folder, generate_every="evaluation", evaluate_every=60), PREFIXED)
 
 
 def test_a_decoder_alone_writes_after_its_source(tmp_path, unchecked):
@@ -199,7 +171,8 @@ def test_a_decoder_alone_writes_after_its_source(tmp_path, unchecked):
 
 def test_the_best_checkpoint_by_a_score_of_texts(tmp_path, unchecked):
     """Only evaluations that wrote texts decide, by the score's own standard error, as the check replays."""
-    given = copying(tmp_path, best_by="bleu", evaluate_every=20, generate_every=40, patience=2)
+    about = {"evaluate_every": 20, "generate_every": 40, "patience": 2, "evaluate_batches": "all"}
+    given = copying(tmp_path, best_by="bleu", **about)
     run = train(config_of(given), tmp_path / "run")
     lines = lines_of(run, "evaluated")
     scored = {line["step"]: line["scores"]["bleu"] for line in lines if "bleu" in line["scores"]}
@@ -212,6 +185,10 @@ def test_the_best_checkpoint_by_a_score_of_texts(tmp_path, unchecked):
     about = {"config": config_of(given), "folder": run.folder, "when": "after"}
     case = replace(case_of("seq2seq"), best=(best["step"], best["value"]), **about)
     assert BestStep().run(case).kind == "best"
+    result = Trained.at(run.folder).evaluate("dev")
+    (history,) = [one for one in result.confirmations if one.kind == "as_in_history"]
+    assert history.number < 1e-3, "the history is of the first 8 texts, and evaluate is of all"
+    assert result["measures"]["bleu"]["value"] != best["value"]
     wrong = next(step for step in scored if step != best["step"])
     assert BestStep().run(replace(case, best=(wrong, scored[wrong]))).kind == "not_best"
 

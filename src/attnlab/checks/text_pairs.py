@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from attnlab.checks.check import Case, Check
+from attnlab.checks.check import EARLY, Case, Check
 from attnlab.metrics.metric import Examples
 from attnlab.metrics.written import references_of
 from attnlab.runs.findings import Finding, Outcome, When
@@ -45,11 +45,11 @@ class TextPairs(Check):
     """Text pairs: do written texts and their references have the same form, and belong together?
 
     Formula: the share of texts with marks of subwords (@@, ▁, ##), with punctuation parted from words, with
-    escaped signs (&apos;), and the share of capitals, of texts and of references: a warning where one
-    side has them and the other has not, and where more than half of both end in a parted full stop. ROUGE is
-    doubted where half of the letters are none that it reads (a–z). Of files (`attnlab score`) also: lines
-    that match the line before or after their own, equal files, and texts that are each as long as their
-    reference and mostly wrong, as under teacher forcing.
+    escaped signs (&apos;), and the share of capitals, of texts and of references: a warning where one side
+    has them and the other has not, and where more than half of both end in a parted full stop. ROUGE is
+    doubted where half of the letters are none that it reads (a–z). Not in the first 200 steps. Of files
+    (`attnlab score`) also: lines that match the line before or after their own, equal files, and texts that
+    are each as long as their reference and mostly wrong, as under teacher forcing.
 
     When it helps: BLEU of tokenised or lower-cased text is another number, points higher or lower than that
     of others, and nothing in it shows that.
@@ -65,6 +65,8 @@ class TextPairs(Check):
         texts = None if case.evaluation is None else case.evaluation.texts
         if texts is None or not len(texts):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "nothing_written")
+        if case.step < EARLY:  # few words are written by then, and their form says nothing
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "too_early", first=EARLY)
         return self.judge(case.when, texts)
 
     def judge(self, when: When, examples: Examples, *, files: bool = False) -> Finding:

@@ -22,8 +22,8 @@ from attnlab.model.isolation import undisturbed
 from attnlab.runs.atomic import replace_bytes
 
 GENERATED, REFERENCE = OF_TEXTS
-SOURCE, STOPPED = "source", "stopped"
-"""Columns beside them: what each text was written from, and whether the model ended it by itself."""
+SOURCE, STOPPED, WRITTEN_IDS = "source", "stopped", "written_ids"
+"""Columns beside them: what each text was written from, whether the model ended it by itself, its tokens."""
 FILE = "said.jsonl"
 KEPT = (GENERATED, REFERENCE, SOURCE, STOPPED)
 
@@ -51,6 +51,7 @@ class TextWriter(TargetWriter):
                 REFERENCE: of_texts([example.target or "" for example in examples]),
                 SOURCE: of_texts([example.text for example in examples]),
                 STOPPED: np.array([text.stopped for text in in_order], bool),
+                WRITTEN_IDS: ids_of([text.new for text in in_order]),
             }
         )
 
@@ -64,6 +65,14 @@ def of_texts(texts: Sequence[str] | Sequence[tuple[str, ...]]) -> NDArray[Any]:
     """A column of text, or of several texts for each example."""
     column = np.empty(len(texts), dtype=object)
     column[:] = texts
+    return column
+
+
+def ids_of(texts: Sequence[Sequence[int]]) -> NDArray[Any]:
+    """A column of tokens, as many as each text has."""
+    column = np.empty(len(texts), dtype=object)
+    for row, ids in enumerate(texts):
+        column[row] = tuple(ids)
     return column
 
 

@@ -63,7 +63,9 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
     facts["best"] = (best["step"], best["value"]) if best.get("value") is not None else None
     if "dev" in trained.dataset.splits.names:
         tell("Scoring the dev split")
-        evaluation = trained.evaluator("dev", batches=trained.config.training.evaluate_batches)()
+        settings = trained.config.training
+        evaluator = trained.evaluator("dev", batches=settings.evaluate_batches)
+        evaluation = evaluator(written=settings.generate_examples if evaluator.writer is not None else 0)
         facts["scores"] = {"loss": evaluation.loss, **evaluation.scores}
         facts["samples"] = _samples(trained)
         facts["scored"] = ScoredExamples.of(trained, evaluation)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnlab.checks.decoded_texts import DecodedTexts
 from attnlab.checks.learned import Learned
 from attnlab.checks.outputs import Outputs
 from attnlab.checks.recomputed_loss import confirm
@@ -143,7 +144,7 @@ def evaluate_split(
             ),
             *history_confirmed(trained, split, values, losses),
             rows_scored(trained, dataset.examples(split), split),
-            *texts_judged(Examples(losses.texts)),
+            *texts_judged(trained, split, Examples(losses.texts)),
         ),
     )
     if not trained.task.predicts_words:
@@ -303,11 +304,12 @@ def history_confirmed(
     return () if finding is None else (finding,)
 
 
-def texts_judged(texts: Examples) -> tuple[Finding, ...]:
+def texts_judged(trained: Trained, split: str, texts: Examples) -> tuple[Finding, ...]:
     """What checks say of written texts; nothing where none were."""
     if not len(texts):
         return ()
-    return TextPairs().judge("evaluation", texts), Outputs().judge("evaluation", texts)
+    decoded = DecodedTexts().judge("evaluation", trained.writer(split), texts)
+    return decoded, TextPairs().judge("evaluation", texts), Outputs().judge("evaluation", texts)
 
 
 def training_dataset(trained: Trained) -> Dataset | None:

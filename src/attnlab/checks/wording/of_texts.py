@@ -43,7 +43,44 @@ def sided(found: str, meaning: str, fix: str = DETOKENISE) -> Template:
     return sentences
 
 
+SEEN = (
+    "{share:.1%} of {n:,} references are targets of training rows; {recurring:.1%} of those recur in training"
+)
+WRITE = "Write each text from its source alone, token by token, and score that."
 OF_TEXTS: Mapping[tuple[str, str], Template] = {
+    ("decoded_texts", "nothing_written"): Sentences("no texts were written and scored"),
+    ("decoded_texts", "none_ended"): Sentences("no text ended within 24 tokens"),
+    ("decoded_texts", "own"): Sentences(
+        "{n} texts written again without a cache, {below} score below greedy ones"
+    ),
+    ("decoded_texts", "other_text"): Sentences(
+        "text {row} is not that of the tokens that were written",
+        "What is scored is not what the model wrote.",
+        "Score the decoded tokens, and nothing else.",
+    ),
+    ("decoded_texts", "teacher_forced"): Sentences(
+        "{below} of {n} texts score below greedy ones, by up to {worst:.3g} nats, and are the most likely "
+        "tokens after the right ones",
+        "The scores are of guesses under teacher forcing, not of texts that the model writes.",
+        WRITE,
+    ),
+    ("decoded_texts", "not_greedy"): Sentences(
+        "{below} of {n} texts are less likely than greedy ones, by up to {worst:.3g} nats per token",
+        "The texts that are scored are not those that greedy decoding writes.",
+        WRITE,
+    ),
+    ("decoded_texts", "below_greedy"): Sentences(
+        "{below} of {n} texts of a beam of {beam} score below greedy ones, by up to {worst:.3g}",
+        "By its own score the beam finds worse texts than a search without one: it loses or mixes up beams.",
+        "Compare with training.generate_beam = 1; look at the check decoding.",
+    ),
+    ("seen_references", "no_references"): Sentences("no target texts of train and dev to compare"),
+    ("seen_references", "as_in_training"): Sentences(SEEN),
+    ("seen_references", "seen"): Sentences(
+        SEEN,
+        "Texts that are to be written were learned: the score is in part one of recall, whatever the source.",
+        "Keep rows of one target in one split (data.corpus.group), or score the others apart.",
+    ),
     ("text_pairs", "nothing_written"): Sentences("no texts were written and scored"),
     ("text_pairs", "alike"): Sentences("texts and references have the same form, n = {n:,}"),
     ("text_pairs", "pieces"): sided(
@@ -89,7 +126,7 @@ OF_TEXTS: Mapping[tuple[str, str], Template] = {
         "{share:.0%} of the texts have exactly as many words as their reference, and {other:.0%} are right",
         "A model that writes by itself does not know how long the reference is: these look like its guesses "
         "for each word after the right ones (teacher forcing), which score far higher than what it writes.",
-        "Write each text from its source alone, token by token, and score that.",
+        WRITE,
     ),
     ("outputs", "nothing_written"): Sentences("no texts were written and scored"),
     ("outputs", "own_texts"): wrote(),
