@@ -126,6 +126,15 @@ def test_accuracy_survives_another_tokenizer_and_not_another_task():
     assert comparability(one, replace(one, task={"kind": "masked"}), metric="accuracy").reasons
 
 
+def test_written_text_is_compared_whatever_task_encoding_and_tokens_wrote_it():
+    apart, joined = Basis(task="seq2seq", tokenizer="t", text="same", dev="rows"), {"dev": "other rows"}
+    for more in (joined, joined | {"task": "prefix"}, joined | {"task": "prefix", "tokenizer": "u"}):
+        other = replace(apart, **more)
+        assert not comparability(apart, other, metric="chrf").reasons
+        assert comparability(apart, replace(other, tokenizer="t"), metric="loss").reasons
+        assert comparability(apart, replace(other, text="others"), metric="chrf").reasons
+
+
 def test_the_loss_of_labels_survives_another_tokenizer():
     one = replace(Basis.of(result("a", RECORD)), metrics={"loss": 1.0, "targets": 90, "accuracy": 0.5})
     assert not comparability(one, replace(one, tokenizer="x", dev="d"), metric="loss").reasons

@@ -80,6 +80,8 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     assert any(alone)
     result = trained.evaluate("dev")
     measures = result["measures"]
+    assert {one.check for one in result.confirmations} >= {"text_pairs", "outputs"}
+    assert not result.failed, "the history is of the first 8 texts, and these are of all"
     for name in ("echoes", "bleu", "chrf", "rougeL"):
         score = measures[name]
         assert score["interval"][0] < score["value"] < score["interval"][1]
@@ -87,6 +89,8 @@ def test_texts_are_scored_when_they_are_due_and_disturb_nothing(tmp_path, unchec
     assert measures["bleu"]["value"] == METRICS.build("bleu").value(trained.evaluator("dev").said())
     confirmed = [one for one in result.confirmations if one.check == "recomputed_metrics"]
     (recomputed,) = [one for one in confirmed if one.kind == "agree"]
+    (history,) = [one for one in confirmed if one.kind == "as_in_history"]
+    assert history.number < 1e-3 and measures["chrf"]["value"] != scored[120]["chrf"]
     assert recomputed.values["unconfirmed"] == ["echoes"] and recomputed.values["intervals"] >= 4
 
 
@@ -222,6 +226,8 @@ def test_early_stopping_by_a_score_of_texts():
     silent = replace(worse[0], scores={}, texts=None)
     assert judged(replace(state, step=20), silent, "bleu") == replace(state, step=20)
     assert standard_error(silent, "bleu") == 0
+    with pytest.raises(ConfigError, match="BLEU needs references of four words or more; use chrf"):
+        judged(state, replace(worse[0], scores={}), "bleu")
 
 
 def evaluation_of(text):
@@ -274,4 +280,6 @@ def test_a_metric_of_texts_is_compared_in_a_study(tmp_path, unchecked):
         assert (folder / FILE).is_file() and len(texts["generated"]) == len(texts["reference"]) > 20
         value = METRICS.build("echoes").value(Examples(texts))
         assert run["metrics"]["echoes"] == pytest.approx(value)
-    assert "written at their place" in (ended.folder / "report.md").read_text()
+    report = (ended.folder / "report.md").read_text()
+    assert "written at their place" in report and "Written texts by the length of their source" in report
+    assert all(sum(one["n"] for one in run["by_length"]) == compared["documents"] for run in results["runs"])

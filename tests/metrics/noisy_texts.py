@@ -17,8 +17,11 @@ def written(seed=0, n=60, skill=0.8, references=1):
     ]
     texts = [altered(texts[0], draw, skill) for texts in right]
     texts[n // 2] = ""
+    more = np.random.default_rng(seed + 1)
+    sources = [" ".join([*text[0].split(), *more.choice(WORDS, 20)]) for text in right]
     return Examples(
         {
+            "source": of_texts(sources),
             "generated": of_texts(texts),
             "reference": of_texts([x[0] if references == 1 else tuple(x) for x in right]),
         }

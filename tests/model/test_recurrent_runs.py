@@ -136,7 +136,7 @@ def test_its_attention_is_looked_into_and_removed_as_any_other():
     kept, attention.output.weight.data = attention.output.weight.data.clone(), attention.output.weight * 0
     assert torch.allclose(without, model(ids, source=source), atol=1e-6)
     attention.output.weight.data = kept
-    assert maps.heads[0].effect > 0
+    assert maps.heads[0].effect > 0 and maps.headline.startswith("Removing the model's only head changes")
     with lab.capture(model, "decoder.layers.0.output", "encoder.layers.1.output", "decoder.final") as seen:
         model(ids, source=source)
     assert {name: tuple(value.shape) for name, value in seen.items()} == {

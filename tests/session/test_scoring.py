@@ -102,6 +102,16 @@ def test_faults_of_files_are_told_with_the_scores(tmp_path):
     assert "copied" in {finding.kind for finding in copies}
 
 
+def test_texts_of_few_words_have_no_bleu():
+    """Of numbers it would be 0, however many are right."""
+    numbers = [str(number) for number in range(100, 160)]
+    result = lab.score([*numbers[:50], *["7"] * 10], numbers)
+    (system,) = result.as_json()["systems"]
+    assert "bleu" not in system["measures"] and system["bleu"] is None
+    assert result["exact_text"] == 50 / 60 and "No reference has four words" in repr(result)
+    assert [finding["outcome"] for finding in system["checks"]] == ["pass"] * 3
+
+
 def test_what_cannot_be_scored_is_refused(tmp_path):
     three, two = lines(tmp_path / "three.txt", "abc"), lines(tmp_path / "two.txt", "ab")
     with pytest.raises(DataError, match=r"three\.txt has 3 lines and the references 2"):

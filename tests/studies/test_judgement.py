@@ -334,38 +334,25 @@ def unlearned(loss, unigram):
     )
 
 
-def test_arms_that_know_no_more_than_word_counts_get_no_verdict(tmp_path):
+@pytest.mark.parametrize("short", ["b", "ab"])
+def test_arms_that_know_no_more_than_word_counts_get_no_verdict(tmp_path, short):
     given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}})
     losses = {("a", 0): 7.4, ("a", 1): 7.402, ("b", 0): 7.4499, ("b", 1): 7.4523}
     runs = [
-        replace(run(arm, seed, loss), checks=(unlearned(loss, 7.15),)) for (arm, seed), loss in losses.items()
+        replace(run(arm, seed, loss), checks=(unlearned(loss, 7.15),) if arm in short else ())
+        for (arm, seed), loss in losses.items()
     ]
-    (row,), notes = comparisons(given, runs, tmp_path, measures())
-    assert row.verdict == "not trained long enough" and not row.claims and not notes
+    (row,), _ = comparisons(given, runs, tmp_path, measures())
+    assert row.verdict == "not trained long enough" and not row.claims
     assert Comparison.of_json(json.loads(json.dumps(row.as_json()))).verdict is row.verdict
     said = verdict_of(given, map(arm, "ab"), [row])
     assert said.startswith("b compared with a (baseline): not trained long enough: ")
     for name, loss in (("a", "7.401"), ("b", "7.451")):
-        assert f"the loss of {name}, {loss}, is not below 7.150" in said
+        assert (f"the loss of {name}, {loss}, is not below 7.150" in said) == (name in short)
     (trained,), _ = comparisons(given, [replace(one, checks=()) for one in runs], tmp_path, measures())
     assert trained.verdict == "worse"
     (timed,), _ = comparisons(replace(given, metric="seconds"), runs, tmp_path, measures())
     assert timed.verdict != "not trained long enough"  # what a step costs may be compared all the same
-
-
-@pytest.mark.parametrize(("short", "verdict"), [("b", "worse"), ("a", "better")])
-def test_an_arm_that_has_learned_is_told_from_one_that_has_not(tmp_path, short, verdict):
-    given = study(tmp_path, arms={"a": {}, "b": {"model.heads": 1}})
-    losses = {(arm, seed): (7.4 if arm == short else 6.1) + 0.002 * seed for arm in "ab" for seed in (0, 1)}
-    losses["b", 1] += 0.0003
-    runs = [
-        replace(run(arm, seed, loss), checks=(unlearned(loss, 7.15),) if arm == short else ())
-        for (arm, seed), loss in losses.items()
-    ]
-    (row,), (note,) = comparisons(given, runs, tmp_path, measures())
-    assert row.verdict == verdict and row.claims and not row.doubts
-    assert str(note).startswith(f"{short} is not trained long enough: its loss, 7.401, is not below 7.150")
-    assert "of this budget alone" in str(note)
 
 
 def test_one_seed_that_has_not_learned_is_named(tmp_path):

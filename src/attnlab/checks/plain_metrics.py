@@ -6,13 +6,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnlab.checks.plain_spans import answer_scores, entity_agreement
-from attnlab.checks.plain_texts import bleu, bleu_counts, chrf, chrf_counts, equal_texts, rouge_scores
+from attnlab.checks.plain_texts import (
+    bleu,
+    bleu_counts,
+    chrf,
+    chrf_counts,
+    copied_runs,
+    equal_texts,
+    rouge_scores,
+)
 from attnlab.data.example import Example
 
 Column = NDArray[Any]
@@ -228,6 +237,11 @@ def stored(*names: str) -> Callable[[Said], Sequence[Sequence[float]]]:
     return lambda said: [said[name].tolist() for name in names]
 
 
+def copied_counts(n: int, said: Said) -> Sequence[Sequence[float]]:
+    """Of each text the runs of n words that its source has, and all of them."""
+    return copied_runs(said.columns, n)
+
+
 ONE, SETS, NUMBERS = ("label", "probabilities"), ("labels", "chances"), ("number", "predicted_number")
 TAGS = ("word_truth", "word_tags")
 ANSWERS = ("margin", "threshold", "char_start", "char_end", "answerable")
@@ -301,4 +315,8 @@ PLAIN: dict[str, PlainMetric] = {
     "exact_text": PlainMetric(
         TEXTS, lambda said: ones(equal_texts(said.columns)), quotient, interval="share"
     ),
+    **{
+        f"copied{n}": PlainMetric((*TEXTS, "source"), partial(copied_counts, n), quotient, weight=1)
+        for n in range(1, 5)
+    },
 }

@@ -126,3 +126,16 @@ def longest_common(one: Sequence[str], other: Sequence[str]) -> int:
 
 def equal_texts(columns: Mapping[str, Any]) -> list[float]:
     return [float(any(text.strip() == one.strip() for one in right)) for text, right in pairs_of(columns)]
+
+
+# ---------------------------------------------------------------- copies
+def copied_runs(columns: Mapping[str, Any], n: int) -> list[list[float]]:
+    """Of each text the runs of n words that stand in its source, searched as text, and how many it has."""
+    copied, totals = list[float](), list[float]()
+    for text, source in zip(columns["generated"], columns["source"], strict=True):
+        words, within = (re.sub(r"([^\w\s])", r" \1 ", t.lower()).split() for t in (text, source))
+        haystack = f" {' '.join(within)} "
+        runs = [" ".join(words[at : at + n]) for at in range(len(words) - n + 1)]
+        copied.append(float(sum(f" {run} " in haystack for run in runs)))
+        totals.append(float(len(runs)))
+    return [copied, totals]

@@ -13,7 +13,9 @@ import torch
 
 from attnlab.checks.best_step import evaluations
 from attnlab.checks.recomputed_loss import EQUAL, ROUNDED, Gap
+from attnlab.metrics import METRICS
 from attnlab.metrics.measures import is_share
+from attnlab.metrics.metric import is_of_texts
 from attnlab.model.isolation import copy_of
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome
@@ -75,16 +77,21 @@ def tokens_alone(
 
 # ---------------------------------------------------------------- the run's own history
 def confirm_history(
-    folder: Path, step: int, reported: Mapping[str, float], *, n: int, precision: str
+    folder: Path, step: int, reported: Mapping[str, float], *, n: int, precision: str, texts: int = 0
 ) -> Finding | None:
-    """Whether dev's numbers at a step are those that the run wrote down there; None where it wrote none."""
+    """Whether dev's numbers at a step are those that the run wrote down there, of n examples and of so many
+    written texts; None where it wrote none."""
     written = evaluations(folder).get(step, {})
     shared = [name for name in written if name in reported and name != "targets"]
     if not shared:
         return None
     gaps = {name: abs(reported[name] - written[name]) for name in shared}
     rooms = {name: SAME[precision] * max(1.0, abs(written[name])) for name in shared}
-    rooms |= {name: max(rooms[name], FLIPPED / max(1, n)) for name in shared if is_share(name)}
+    for name in shared:
+        of_texts = name in METRICS and is_of_texts(METRICS[name])
+        if of_texts or is_share(name):
+            least, most = METRICS[name].limits if of_texts else (0.0, 1.0)
+            rooms[name] = max(rooms[name], (most - least) * FLIPPED / max(1, texts if of_texts else n))
     values: dict[str, Value] = {"step": step, "metrics": len(shared)}
     about: dict[str, Any] = {"check": "recomputed_metrics", "when": "evaluation"}
     apart = [name for name in shared if not gaps[name] <= rooms[name]]

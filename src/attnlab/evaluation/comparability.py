@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import Measure, measures
+from attnlab.metrics.metric import is_of_texts
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult
 
@@ -127,7 +128,8 @@ def comparability(
 
 
 def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -> Iterator[Difference]:
-    if known is not None and known.of_task and one.task != other.task:
+    written = metric in METRICS and is_of_texts(METRICS[metric])  # the same whatever task and tokens wrote it
+    if known is not None and known.of_task and one.task != other.task and not written:
         yield Difference("metric", Reason(ReasonKind.OTHER_TASK))
     same_tokens = one.tokenizer == other.tokenizer
     of_labels = metric in OF_LABELS and judge_labels(one, other)
@@ -136,7 +138,7 @@ def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -
         yield Difference("tokenizer", Reason(ReasonKind.OTHER_TOKENIZER, values))
     same_rows = same(one.dev, other.dev) or same_given(one, other, "dev")
     same_text = same(one.text, other.text) or same_given(one, other, "dev text")
-    if not (same_rows or (same_text and not same_tokens)):
+    if not (same_rows or (same_text and (written or not same_tokens))):
         yield Difference("evaluation set", Reason(ReasonKind.OTHER_DEV))
     elif one.part != other.part:
         parts = [str(one.part), str(other.part)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from attnlab.documents.nodes import DocumentPage, Notice
 from attnlab.documents.notebook import SelfShowing
+from attnlab.evaluation.by_length import LengthScores
 from attnlab.evaluation.honesty import HonestLoss
 from attnlab.evaluation.result_nodes import headline_of, probes_table, score_nodes
 from attnlab.evaluation.retrieval import RankingResult
@@ -77,6 +78,8 @@ class EvaluationResult(SelfShowing):
     honesty: HonestLoss | None = None
     pseudo: PseudoPerplexity | None = None
     probes: tuple[ProbeScore, ...] = ()
+    by_length: tuple[LengthScores, ...] = ()
+    """Of written texts, by the length of their sources."""
 
     @property
     def failed(self) -> list[str]:
@@ -145,3 +148,5 @@ class EvaluationResult(SelfShowing):
             yield "learned", self.learned.as_json()
         if self.shortfall:
             yield "shortfall", self.shortfall
+        if self.by_length:
+            yield "by_length", [scores.as_json() for scores in self.by_length]

@@ -30,6 +30,7 @@ from attnlab.documents.numbers import beside, decimals, value_text
 from attnlab.documents.palette import Ink
 from attnlab.metrics.classes import ClassScores
 from attnlab.metrics.measures import form_of, title_of
+from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import BAD, Finding, Outcome, mark
 from attnlab.targets.report import (
     AnswersReport,
@@ -46,6 +47,7 @@ from attnlab.targets.report import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from attnlab.evaluation.by_length import LengthScores
     from attnlab.evaluation.evaluation_result import (
         DefinedScore,
         EvaluationResult,
@@ -78,6 +80,9 @@ def score_nodes(result: EvaluationResult) -> Iterator[Node]:
         yield from target_nodes(result.target, result.baselines)
     elif result.baselines:
         yield Sentence(baselines_sentence(result.baselines))
+    if result.by_length:
+        yield length_table(result.by_length)
+        yield length_figure(result.by_length)
     if result.honesty is not None:
         yield from honesty_sentences(result.honesty)
     if result.pseudo is not None:
@@ -109,6 +114,11 @@ def measure_title(name: str) -> str:
 def score_number(name: str, score: DefinedScore) -> Number:
     number = Number.within(score.value, score.interval)
     return number if number.form == "count" else replace(number, form=form_of(name))
+
+
+def estimate_number(name: str, estimate: Estimate) -> Number:
+    """A metric with its interval, as its kind is written."""
+    return replace(Number.within(estimate.value, estimate.interval), form=form_of(name))
 
 
 def definitions(scores: Mapping[str, DefinedScore]) -> Definitions:
@@ -186,6 +196,35 @@ def pseudo_sentence(pseudo: PseudoPerplexity) -> Sentence:
             ". It is not a perplexity: a masked model gives a text no probability.",
         )
     )
+
+
+def length_table(buckets: Sequence[LengthScores]) -> Table:
+    """Scores of written texts by the length of their sources."""
+    names = list(buckets[0].scores)
+    rows: list[tuple[Inline, ...]] = [
+        (
+            f"{one.least}" if one.least == one.most else f"{one.least} to {one.most}",
+            one.n,
+            *(estimate_number(name, score) for name, score in one.scores.items()),
+        )
+        for one in buckets
+    ]
+    heads = [TableColumn(measure_title(name), right=True) for name in names]
+    first = TableColumn(f"{buckets[0].unit} of the source", whole=True)
+    title = "Written texts by the length of their source"
+    return Table([first, TableColumn("texts", right=True), *heads], rows, title=title)
+
+
+def length_figure(buckets: Sequence[LengthScores]) -> Figure:
+    """The first score, BLEU where there is one, by length, with its interval over texts."""
+    name = next(iter(buckets[0].scores))
+    scores, title = [one.scores[name] for one in buckets], measure_title(name)
+    low, high = ([getattr(score, end) for score in scores] for end in ("low", "high"))
+    hover = [f"{one.least} to {one.most} {one.unit}, {one.n:,} texts" for one in buckets]
+    line = Line(title, [one.mean for one in buckets], [s.value for s in scores], low, high, hover=hover)
+    chart = Lines([line], Axis(f"{buckets[0].unit} of the source"), Axis(title, from_zero=True))
+    note = "A point is a bucket of sources at its mean length; the band is the 95% interval over texts."
+    return Figure.of(f"{title} by the length of the source", chart, note)
 
 
 def probes_table(probes: Sequence[ProbeScore]) -> Table:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import count_of
 from attnlab.documents.nodes import Grid, Inline, Node, Number, Table
 from attnlab.documents.numbers import short
 from attnlab.explain import attention_page
@@ -130,6 +131,8 @@ class AttentionMaps(Explanation):
     @property
     def headline(self) -> str:
         largest, middle = self.ranked[0], self.ranked[len(self.ranked) // 2]
+        if len(self.heads) == 1:
+            return f"Removing the model's only head changes the output by {short(largest.effect)}."
         return (
             f"Removing {largest.name} changes the output most ({short(largest.effect)}); removing the median "
             f"head changes it by {short(middle.effect)}."
@@ -139,8 +142,8 @@ class AttentionMaps(Explanation):
     def remark(self) -> str:
         named = [head for head in self.heads if head.kind in KINDS]
         return (
-            f"{len(self.heads)} heads in {len(self.layers)} layers, {len(named)} of them of a named kind. "
-            "The weights alone do not show which head matters."
+            f"{count_of(len(self.heads), 'head')} in {count_of(len(self.layers), 'layer')}, {len(named)} "
+            "of them of a named kind. The weights alone do not show which head matters."
         )
 
     def parts(self) -> list[Node]:

@@ -84,6 +84,11 @@ class HeadLosses(Explanation):
         costly = sum(head.change.low > 0 for head in self.heads)
         helped = sum(head.change.high < 0 for head in self.heads)
         better = f", and lowers it for {helped}" if helped else ""
+        if len(self.heads) == 1:
+            moved = (
+                "raises the loss" if costly else "lowers the loss" if helped else "changes no loss that shows"
+            )
+            return f"Removing the model's only head {moved}."
         return f"Removing one of {len(self.heads)} heads raises the loss for {costly} of them{better}."
 
     @property

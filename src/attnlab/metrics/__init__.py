@@ -47,5 +47,9 @@ METRICS: Registry[Metric] = Registry(
         "rouge2": "attnlab.metrics.written:Rouge2",
         "rougeL": "attnlab.metrics.written:RougeL",
         "exact_text": "attnlab.metrics.written:ExactText",
+        "copied1": "attnlab.metrics.copied:Copied1",
+        "copied2": "attnlab.metrics.copied:Copied2",
+        "copied3": "attnlab.metrics.copied:Copied3",
+        "copied4": "attnlab.metrics.copied:Copied4",
     },
 )

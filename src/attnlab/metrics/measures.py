@@ -92,6 +92,10 @@ TITLES = {
     "rouge1": "ROUGE-1",
     "rouge2": "ROUGE-2",
     "rougeL": "ROUGE-L",
+    "copied1": "copied words",
+    "copied2": "copied pairs",
+    "copied3": "copied triples",
+    "copied4": "copied runs of 4",
 }
 """What measures are called where their name with spaces is not it."""
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 MOST = 1 << 16
 """Pairs of texts whose scores are remembered: several metrics, their intervals and differences ask again."""
+LONGEST = 4
+"""Words of the longest n-grams of BLEU."""
 ROUGES = ("rouge1", "rouge2", "rougeL")
 
 
@@ -65,10 +67,18 @@ class Bleu(OfNgrams):
     words by mteval-v13a, an order without a match smoothed by halving: what sacrebleu computes of detokenised
     text. Its signature is with every score: BLEU of another tokenisation is another number.
 
+    When it helps: texts of some words. Where no reference has four words, as of numbers, there is no BLEU.
+
     Paper: Papineni et al. 2002, "BLEU"; Post 2018, "A Call for Clarity in Reporting BLEU Scores".
     """
 
     name = "BLEU"
+
+    def applies(self, examples: Examples) -> bool:
+        words = sacre_metric(self.name)._preprocess_segment
+        return super().applies(examples) and any(
+            len(words(text).split()) >= LONGEST for texts in references_of(examples) for text in texts
+        )
 
 
 class Chrf(OfNgrams):

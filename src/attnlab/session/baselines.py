@@ -10,12 +10,16 @@ import numpy as np
 
 from attnlab.checks.word_baseline import said_by_words
 from attnlab.config.values import ConfigError
+from attnlab.data.corpora.units import divided
 from attnlab.data.example import Example
 from attnlab.evaluation.label_words import LabelWords, NoRoomError, can_score_words, names_in
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.word_frequencies import FrequencyLosses, split_frequencies
+from attnlab.evaluation.written_texts import GENERATED, REFERENCE, SOURCE, of_texts
 from attnlab.metrics import METRICS
+from attnlab.metrics.copied import are_summaries
 from attnlab.metrics.metric import Examples
+from attnlab.metrics.written import ROUGES
 from attnlab.model.heads import HEADS
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.faults import read_object
@@ -63,6 +67,25 @@ def word_baselines(session: Session, split: str) -> list[Baseline]:
     return [
         *frequency_baselines(counted),
         Baseline("most frequent token", right / targets, None, targets, always),
+        *lead_baselines(session.dataset.texts(split)),
+    ]
+
+
+def lead_baselines(examples: Sequence[Example]) -> list[Baseline]:
+    """Of texts to summarise, what their first sentences score; nothing for others."""
+    columns = Examples(
+        {
+            GENERATED: of_texts([next(iter(divided(example.text, "sentence")), "") for example in examples]),
+            REFERENCE: of_texts([example.target or "" for example in examples]),
+            SOURCE: of_texts([example.text for example in examples]),
+        }
+    )
+    if not are_summaries(columns):
+        return []
+    scores = {name: METRICS.build(name).interval(columns) for name in ROUGES}
+    return [
+        Baseline("lead", score.value, score.interval, score.n, "the first sentence of the source", name)
+        for name, score in scores.items()
     ]
 
 

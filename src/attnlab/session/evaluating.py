@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnlab.checks.learned import Learned
+from attnlab.checks.outputs import Outputs
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.checks.recomputed_metrics import confirm_metrics, confirm_words
 from attnlab.checks.recomputed_text import confirm_history, confirm_text
 from attnlab.checks.scored_rows import chosen_on_dev, identify
 from attnlab.checks.source import source_of, source_of_corpus
+from attnlab.checks.text_pairs import TextPairs
 from attnlab.checks.threshold import Threshold
 from attnlab.checks.trained_text import TrainedText, Unread
 from attnlab.checks.word_baseline import WordBaseline, said_by_words
@@ -33,6 +35,7 @@ from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
+from attnlab.evaluation.by_length import scores_by_length
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.evaluation_result import DefinedScore, EvaluationResult, ProbeScore, PseudoPerplexity
 from attnlab.evaluation.evaluator import Evaluator
@@ -41,6 +44,7 @@ from attnlab.evaluation.perplexity import Score, answer_losses, pseudo_losses, s
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.evaluation.word_frequencies import frequencies_of, row_frequencies, split_frequencies
+from attnlab.evaluation.written_texts import text_scores
 from attnlab.explain.head_losses import HeadLosses, head_losses
 from attnlab.explain.head_vectors import HeadVectors, head_vectors
 from attnlab.metrics import METRICS
@@ -137,8 +141,9 @@ def evaluate_split(
                 split=split,
                 intervals=intervals,
             ),
-            *history_confirmed(trained, split, values, len(losses)),
+            *history_confirmed(trained, split, values, losses),
             rows_scored(trained, dataset.examples(split), split),
+            *texts_judged(Examples(losses.texts)),
         ),
     )
     if not trained.task.predicts_words:
@@ -148,6 +153,7 @@ def evaluate_split(
     return replace(
         result,
         learned=Learned().judge("evaluation", losses.examples, counted.by_text),
+        by_length=scores_by_length(Examples(losses.texts)),
         baselines=tuple(word_baselines(trained, split)),
         honesty=honesty(trained.model, trained.task, sampled_texts(evaluator, rows)),
         pseudo=None if sampled is None else _pseudo(trained, sampled),
@@ -275,16 +281,33 @@ def evaluate_file(
 
 
 def history_confirmed(
-    trained: Trained, split: str, values: Mapping[str, float], n: int
+    trained: Trained, split: str, values: Mapping[str, float], losses: DocumentLosses
 ) -> tuple[Finding, ...]:
-    """Whether dev's numbers are those of the run's history at this step, where it scored the same rows."""
+    """Whether dev's numbers are those of the run's history at this step, where it scored the same rows; those
+    of written texts by as many as the run wrote then."""
     settings, dev = trained.config.training, (trained.record.get("data") or {}).get("dev")
     same = split == "dev" and settings.evaluate_batches == "all" and dev == trained.dataset.fingerprint("dev")
     if not same:
         return ()
-    precision = settings.precision
-    finding = confirm_history(trained.folder, trained.step, values, n=n, precision=precision)
+    texts = settings.generate_examples
+    first = slice(None if texts == "all" else texts)
+    written = Examples({name: column[first] for name, column in losses.texts.items()})
+    finding = confirm_history(
+        trained.folder,
+        trained.step,
+        {**values, **text_scores(written)},
+        n=len(losses),
+        texts=len(written),
+        precision=settings.precision,
+    )
     return () if finding is None else (finding,)
+
+
+def texts_judged(texts: Examples) -> tuple[Finding, ...]:
+    """What checks say of written texts; nothing where none were."""
+    if not len(texts):
+        return ()
+    return TextPairs().judge("evaluation", texts), Outputs().judge("evaluation", texts)
 
 
 def training_dataset(trained: Trained) -> Dataset | None:

@@ -27,7 +27,7 @@ from attnlab.evaluation.result_nodes import (
     score_number,
     scores_table,
 )
-from attnlab.evaluation.written_texts import GENERATED, REFERENCE, of_texts, text_metrics
+from attnlab.evaluation.written_texts import GENERATED, REFERENCE, SOURCE, of_texts, text_metrics
 from attnlab.metrics.measures import is_share, measure_of
 from attnlab.metrics.metric import Estimate, Examples
 from attnlab.metrics.written import Bleu
@@ -35,7 +35,7 @@ from attnlab.runs.findings import BAD, Finding, failed_checks
 
 Texts = str | Path | Sequence[str]
 """A file, with ":column" after its name where it is a table, or the texts themselves."""
-SOURCE = "source"
+NO_BLEU = "No reference has four words, so there is no BLEU: go by chrF and exact text."
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,8 @@ class SystemScores:
     name: str
     n: int
     scores: Mapping[str, DefinedScore]
-    bleu: BleuCounts
+    bleu: BleuCounts | None
+    """None where no reference has four words: there is no BLEU then."""
     checks: tuple[Finding, ...]
 
     def as_json(self) -> dict[str, Any]:
@@ -88,12 +89,12 @@ class SystemScores:
             "name": self.name,
             "n": self.n,
             "measures": {name: score.as_json() for name, score in self.scores.items()},
-            "bleu": asdict(self.bleu),
+            "bleu": None if self.bleu is None else asdict(self.bleu),
             "checks": [finding.as_json() for finding in self.checks],
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class TextScores(SelfShowing):
     """Scores of one or more files of texts against the same references; of several, each minus the first."""
 
@@ -120,9 +121,11 @@ class TextScores(SelfShowing):
 
     def document(self) -> DocumentPage:
         first = self.systems[0]
-        number = score_number("bleu", first.scores["bleu"])
+        name, score = next(iter(first.scores.items()))
+        number = score_number(name, score)
         between = f" ({beside(number)[0]})" if number.low is not None else ""
-        headline = f"BLEU {value_text(number)}{between}, {count_of(first.n, 'text')} of {first.name}"
+        texts = f"{count_of(first.n, 'text')} of {first.name}"
+        headline = f"{measure_title(name)} {value_text(number)}{between}, {texts}"
         return DocumentPage("scores", headline, list(self.nodes()))
 
     def nodes(self) -> Iterator[Node]:
@@ -130,7 +133,7 @@ class TextScores(SelfShowing):
             yield from (doubt_sentence(one) for one in system.checks if one.outcome in BAD)
             title = f"{system.name}: {count_of(system.n, 'text')}"
             yield scores_table(system.scores, title=title)
-            yield Sentence(system.bleu.sentence)
+            yield Sentence(NO_BLEU if system.bleu is None else system.bleu.sentence)
             yield from (confirmed_sentence(one) for one in system.checks if one.outcome not in BAD)
         for name, estimates in self.differences.items():
             yield difference_table(name, self.systems[0].name, estimates)
@@ -203,7 +206,7 @@ def system_scores(name: str, examples: Examples) -> SystemScores:
         ),
     )
     checks = (TextPairs().judge("evaluation", examples, files=True), Outputs().judge("evaluation", examples))
-    counts = BleuCounts.of(examples)
+    counts = BleuCounts.of(examples) if "bleu" in scores else None
     return SystemScores(name=name, n=len(examples), scores=scores, bleu=counts, checks=(*checks, recomputed))
 
 

@@ -83,9 +83,6 @@ def comparisons(
         rows += comparisons_by(replace(facts, study=by_bytes), others, metrics[SURVIVES])
         named = [arm for arm in others if arm not in study.baselines]
         notes.append(Note(NoteKind.BY_BYTES, {"metric": SURVIVES, "arms": named}))
-    doubted = {reason.values.get("arm") for row in rows for reason in row.doubts}
-    short = [reason for arm in usable for reason in unlearned(arm, usable[arm], study.metric)]
-    notes += [Note(NoteKind.UNLEARNED_ARM, one.values) for one in short if one.values["arm"] not in doubted]
     return rows, notes
 
 
@@ -123,24 +120,8 @@ def comparisons_by(
     for baseline in (name for name in study.baselines if name in results):
         beside = {arm: runs for arm, runs in results.items() if study.baseline_of(arm) == baseline}
         names = label_names(facts.folder / paired[baseline][0].folder)
-        rows = map(evident, differences(beside, baseline, **settings))
-        compared += [confirmed(row, results, names) for row in rows]
+        compared += [confirmed(c, results, names) for c in differences(beside, baseline, **settings)]
     return [beside_the_change(facts, comparison, paired) for comparison in corrected(compared)]
-
-
-def evident(comparison: Comparison) -> Comparison:
-    """A comparison of which one side alone has learned, the other in none of its seeds: that is a difference,
-    whatever it would be later. Of two sides that have not, nothing is known."""
-    short = [reason for reason in comparison.doubts if reason.kind is ReasonKind.NOT_LEARNED]
-    if len(short) != 1 or not in_every_seed(short[0].values):
-        return comparison
-    return replace(comparison, doubts=tuple(one for one in comparison.doubts if one not in short))
-
-
-def in_every_seed(values: Mapping[str, Value]) -> bool:
-    """Whether none of an arm's runs has learned."""
-    seeds = values["seeds"]
-    return isinstance(seeds, list) and len(seeds) == values["trained"]
 
 
 def confirmed(

@@ -48,7 +48,6 @@ class NoteKind(StrEnum):
     OTHER_MEANING = "other_meaning"  # of single runs side by side
     UNFAIR = "unfair"
     UNLEARNED_RUN = "unlearned_run"
-    UNLEARNED_ARM = "unlearned_arm"
     UNSOUND_RUN = "unsound_run"
     UNFINISHED_RUN = "unfinished_run"
     PART_OF_DEV = "part_of_dev"

@@ -17,6 +17,7 @@ from attnlab.checks.learned import Learned
 from attnlab.checks.recomputed_loss import confirm
 from attnlab.checks.recomputed_metrics import RecomputedMetrics, confirm_metrics, scored_in_training
 from attnlab.checks.source import source_of
+from attnlab.evaluation.by_length import scores_by_length
 from attnlab.evaluation.comparability import UNKNOWN
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.evaluator import Evaluation, Evaluator
@@ -59,6 +60,7 @@ def measure_run(trained: Trained, *, probes: Sequence[str], sentence: str, docum
     drawn = {
         "texts_alone": texts_alone(honest) if honest else [],
         "predictions": predictions(trained, documents),
+        "by_length": [one.as_json() for one in scores_by_length(Examples(read_texts(documents.parent)))],
     }
     return RunResult(
         metrics=metrics | (token_by_token(honest) if honest else {}),

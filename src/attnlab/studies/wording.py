@@ -162,8 +162,6 @@ NOTES: Mapping[str, str] = {
     "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
     "unlearned_run": "{folder} is not trained long enough: its loss, {loss:.3f}, is not below "
     "{unigram:.3f}, what the word frequencies of its training text give.",
-    "unlearned_arm": "{arm} is not trained long enough: its loss, {loss:.3f}, is not below {unigram:.3f}, "
-    "what the word frequencies of its training text give. A verdict on it is of this budget alone.",
     "unfinished_run": "{folder} is {status} at step {step}.",
     "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
     "not_learned": "{arm} has not learned to recall (accuracy {accuracy:.2f}, a guess among the values shown "

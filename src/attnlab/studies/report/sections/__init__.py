@@ -13,7 +13,7 @@ from attnlab.studies.report.sections.curves import by_epoch, curves
 from attnlab.studies.report.sections.meaning import interpretation, limits
 from attnlab.studies.report.sections.own import figures, tables
 from attnlab.studies.report.sections.paired import paired
-from attnlab.studies.report.sections.predictions import confused, reliable, texts_alone
+from attnlab.studies.report.sections.predictions import by_length, confused, reliable, texts_alone
 from attnlab.studies.report.sections.record import configs, origin, runs, tuning
 from attnlab.studies.report.sections.result import differences
 from attnlab.studies.report.sections.texts import lengths, probes, samples, truncation
@@ -35,6 +35,7 @@ PARTS: dict[str, dict[Build, str]] = {
         texts_alone: "Losses with and without later tokens",
         confused: "Confused classes",
         reliable: "Reliability",
+        by_length: "Written texts by the length of their source",
         figures: "Figures",
         tables: "Tables",
         probes: "Probe sentences",

@@ -7,8 +7,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from attnlab.documents.nodes import Axis, Figure, Heat, Line, Lines, Name, Node
+from attnlab.documents.nodes import (
+    Axis,
+    Figure,
+    Heat,
+    Inline,
+    Line,
+    Lines,
+    Name,
+    Node,
+    Number,
+    Table,
+    TableColumn,
+)
+from attnlab.evaluation.statistics import mean_of_seeds
 from attnlab.metrics.classes import BINS
+from attnlab.metrics.measures import form_of, title_of
 from attnlab.studies.report.study_results import Arm, StudyResults
 
 MOST_CLASSES = 30
@@ -104,6 +118,64 @@ def reliable(study: StudyResults) -> list[Node]:
 
 def _legend(arms: Sequence[Arm]) -> list[tuple[Name, str]]:
     return [(Name(arm.name, arm.ink, arm.sound), arm.label) for arm in arms]
+
+
+def by_length(study: StudyResults) -> list[Node]:
+    """The score of what was written, BLEU where there is one, by the length of the sources."""
+    runs = {
+        arm: [run.extra["by_length"] for run in arm.runs if run.extra.get("by_length")] for arm in study.arms
+    }
+    shown = {arm: own for arm, own in runs.items() if own}
+    if not shown:
+        return []
+    buckets = next(iter(shown.values()))[0]
+    unit, metric = buckets[0]["unit"], next(iter(buckets[0]["scores"]))
+    lines = [length_line(arm, own, metric) for arm, own in shown.items()]
+    note = (
+        "A point is a bucket of dev's sources at its mean length: the mean over seeds, with its 95% "
+        "interval, over texts where there is one seed."
+    )
+    figure = Figure(
+        {"": [Lines(lines, Axis(f"{unit} of the source"), Axis(title_of(metric), from_zero=True))]},
+        note=note,
+        anchor="by-length",
+        alt=f"{title_of(metric)} by the length of the source, a line an arm",
+        legend=_legend(list(shown)),
+    )
+    return [figure, length_table(list(shown), lines, buckets, metric)]
+
+
+def length_table(
+    arms: Sequence[Arm], lines: Sequence[Line], buckets: Sequence[Mapping[str, Any]], metric: str
+) -> Table:
+    """The same in numbers: a row a bucket, a column an arm."""
+    rows: list[tuple[Inline, ...]] = []
+    for place, bucket in enumerate(buckets):
+        ends = [((line.low or ())[place], (line.high or ())[place]) for line in lines]
+        numbers = [
+            Number(line.y[place], low, high, form=form_of(metric))
+            for line, (low, high) in zip(lines, ends, strict=True)
+        ]
+        rows.append((f"{bucket['least']} to {bucket['most']}", bucket["n"], *numbers))
+    heads = [TableColumn(Name(arm.label, arm.ink, arm.sound), right=True) for arm in arms]
+    first = TableColumn(f"{buckets[0]['unit']} of the source", whole=True)
+    return Table([first, TableColumn("texts", right=True), *heads], rows, title=title_of(metric))
+
+
+def length_line(arm: Arm, runs: Sequence[Sequence[Mapping[str, Any]]], metric: str) -> Line:
+    """An arm's score in each bucket, which are the same in all of its runs: they have the same sources."""
+    values, lows, highs = list[float](), list[float | None](), list[float | None]()
+    for buckets in zip(*runs, strict=True):
+        scores = [bucket["scores"][metric] for bucket in buckets]
+        seeds = mean_of_seeds([score["value"] for score in scores])
+        several = len(scores) > 1
+        ends = (seeds.low, seeds.high) if several else (scores[0]["low"], scores[0]["high"])
+        values.append(seeds.value)
+        lows.append(ends[0])
+        highs.append(ends[1])
+    hover = [f"{one['least']} to {one['most']} {one['unit']}, {one['n']:,} texts" for one in runs[0]]
+    means = [one["mean"] for one in runs[0]]
+    return Line(arm.name, means, values, lows, highs, hover=hover, label=arm.label, ink=arm.ink)
 
 
 def _first(arm: Arm, name: str) -> Any:
