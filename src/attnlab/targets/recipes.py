@@ -50,7 +50,7 @@ RECIPES = {
     "top": Recipe(learning_rate=1e-4, epochs=4, by_width=True),
     "head": Recipe(learning_rate=2e-3, epochs=20, least_steps=1000),
     "lora": Recipe(learning_rate=2e-3, epochs=5, by_width=True),
-    "bitfit": Recipe(learning_rate=1e-3, epochs=5),
+    "bitfit": Recipe(learning_rate=1e-2, epochs=5),
     "prompt": Recipe(learning_rate=1e-2, epochs=10),
     "prefix": Recipe(learning_rate=5e-3, epochs=10),
 }
