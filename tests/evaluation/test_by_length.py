@@ -62,4 +62,6 @@ def test_sources_of_one_word_are_told_apart_by_characters():
 def test_nothing_is_said_of_few_texts_or_of_one_length():
     assert scores_by_length(with_sources([3, 9] * (FEW - 1))) == ()
     assert scores_by_length(with_sources([4] * 60)) == ()
-    assert scores_by_length(written(n=60)) == ()
+    columns = written(n=60).columns
+    unsourced = Examples({name: columns[name] for name in columns if name != "source"})
+    assert scores_by_length(unsourced) == () != scores_by_length(written(n=60))

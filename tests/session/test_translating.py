@@ -7,10 +7,10 @@ import torch
 
 from attnlab.config.values import ConfigError
 from attnlab.data.example import Example
+from attnlab.generation import target_writer
 from attnlab.generation.beam import beam_search
 from attnlab.model.capture import capture
 from attnlab.model.tokens import Tokens
-from attnlab.session import translating as module
 from attnlab.session.trained import Trained
 from attnlab.session.translating import Translator
 from tests.session.commands import answer, command
@@ -83,7 +83,7 @@ def test_scores_are_the_probabilities_of_what_was_written(run):
 
 
 def test_texts_written_together_are_those_written_alone_and_in_order(run, monkeypatch):
-    monkeypatch.setattr(module, "ROWS", 2)
+    monkeypatch.setattr(target_writer, "ROWS", 2)
     trained = varied(run)
     together = trained.translate([*TEXTS, "", *TEXTS[::-1]])
     assert together == [*(trained.translate(text) for text in TEXTS), "", *together[5:]]

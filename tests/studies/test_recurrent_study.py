@@ -1,6 +1,7 @@
 """What the study of recurrent models measures, against cases made by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -60,6 +61,21 @@ def test_arms_have_equally_many_parameters_by_their_widths():
     assert "its width went from 64 to 90, " in told and "feed-forward" not in told
 
 
+def test_differences_are_paired_by_seed_and_judged_by_their_interval():
+    def runs(*values):
+        return [SimpleNamespace(seed=n, metrics={"letters_right": v}) for n, v in enumerate(values)]
+
+    arms = {"base": runs(0.1, 0.5, 0.9), "up": runs(0.2, 0.61, 0.99), "same": runs(0.2, 0.4, 0.9)}
+    arms["one"] = runs(0.3)
+    rows = {row[1]: row[2:] for row in recurrent.compared(arms, "base") if row[0] == "letters right"}
+    mean, low, _, *difference, verdict = rows["up"]
+    assert (mean, difference[0], verdict) == (0.6, 0.1, "higher") and low < 0 < difference[1] < 0.1
+    half = 4.302653 * 0.01 / 3**0.5  # t of two degrees of freedom, by hand
+    assert difference[1:] == pytest.approx([0.1 - half, 0.1 + half], abs=1e-4)
+    assert rows["same"][-1] == "inconclusive" and rows["one"][-1] == "one seed"
+    assert rows["base"][3:] == [None, None, None, ""]
+
+
 @pytest.mark.parametrize("trunk", ["gru(attention=dot)", "lstm", "transformer"])
 def test_the_gradient_is_that_of_small_changes(trunk, monkeypatch):
     """By moving the vector of the token a little along each of its axes."""
@@ -106,7 +122,8 @@ def test_the_study_ends_with_three_figures_and_their_numbers(tmp_path, monkeypat
     assert gradients["series"][1]["x"] == [2, 4] and min(gradients["series"][1]["y"]) > 0
     assert seconds["series"][0]["x"] == [2, 4, 8]
     (table,) = results["tables"]
-    by_arm = {row[0]: row[2:] for row in table["rows"]}
     metrics = results["runs"][1]["metrics"]
-    assert by_arm["gru"] == [metrics[name] for name in recurrent.ByLength.metrics]
+    told = {row[0]: row[2] for row in table["rows"] if row[1] == "gru"}
+    wanted = {title: metrics[name] for name, title in recurrent.MEASURES.items() if name in metrics}
+    assert {title: told[title] for title in wanted} == pytest.approx(wanted, abs=1e-4)
     assert 0 <= metrics["letters_right"] < 0.5, "after two steps"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,40 +12,28 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from attnlab.data.batching import budget_bounds
-from attnlab.data.encode.texts import ends
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
-from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.generation.beam import beam_searches
-from attnlab.generation.generate import Written, generate
+from attnlab.generation.generate import Written
+from attnlab.generation.target_writer import TargetWriter, alike
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS, Examples, Metric
 from attnlab.model.isolation import undisturbed
-from attnlab.model.model import Model
 from attnlab.runs.atomic import replace_bytes
 
 GENERATED, REFERENCE = OF_TEXTS
 SOURCE, STOPPED, WRITTEN_IDS = "source", "stopped", "written_ids"
 """Columns beside them: what each text was written from, whether the model ended it by itself, its tokens."""
-TOKENS, ROWS = 4096, 64
-"""Of the sources that are read at once, with their padding; and how many of them."""
 FILE = "said.jsonl"
 KEPT = (GENERATED, REFERENCE, SOURCE, STOPPED)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TextWriter:
-    """Writes the target of each example after its source: greedily, or as the best of a `beam`. `context` is
-    how many tokens the model reads, those that it writes among them."""
+class TextWriter(TargetWriter):
+    """Writes the target of each example of a split after its source."""
 
-    model: Model
-    tokenizer: Tokenizer
     rows: Rows
     texts: Callable[[], Sequence[Example]]
-    context: int
-    beam: int = 1
-    penalty: float = 1.0
 
     def __call__(self, count: int | None = None) -> Examples:
         """Of the first examples, or of all; the model's mode and the random numbers stay as they are."""
@@ -72,47 +59,6 @@ class TextWriter:
         """What is read before the target: a row of its own, or the part of one that is marked."""
         ids: list[int] = self.rows.ragged("ids", row).astype(np.int64).tolist()
         return ids[: self.rows.scalar("source", row)] if self.rows.has("source") else ids
-
-    @property
-    def stop(self) -> set[int]:
-        """The tokens that end a target."""
-        if self.model.trunk.reads_source:
-            return {ends(self.tokenizer)[1]}
-        last = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
-        return {token for token in last if token is not None}
-
-    def prompts(self, sources: Sequence[list[int]]) -> tuple[list[list[int]], Sequence[list[int]] | None]:
-        """What a target is written after, and what stands apart and is read with it."""
-        if self.model.trunk.reads_source:
-            return [[ends(self.tokenizer)[0]] for _ in sources], sources
-        return list(sources), None
-
-    def write(self, model: Model, sources: Sequence[list[int]]) -> list[Written]:
-        """Targets of sources that are read side by side."""
-        prompts, read = self.prompts(sources)
-        length = self.context - max(map(len, prompts))
-        if self.beam == 1:
-            return generate(model, prompts, sources=read, length=length, stop=self.stop)
-        searches = beam_searches(
-            model,
-            prompts,
-            width=self.beam,
-            length=length,
-            penalty=self.penalty,
-            stop=self.stop,
-            sources=read,
-        )
-        best = [texts[0] for texts in searches]
-        return [Written(prompt, text.new, text.stopped) for prompt, text in zip(prompts, best, strict=True)]
-
-
-def alike(lengths: Sequence[int]) -> list[list[int]]:
-    """Rows of similar lengths together, as many as a budget of tokens allows; the longest first, so that too
-    little memory shows at once."""
-    sizes = np.array(lengths, np.int64)
-    order = sizes.argsort(kind="stable")
-    bounds = budget_bounds([sizes[order]], max(TOKENS, int(sizes.max(initial=1))), ROWS)
-    return [order[begin:end].tolist() for begin, end in reversed(list(pairwise(bounds.tolist())))]
 
 
 def of_texts(texts: Sequence[str] | Sequence[tuple[str, ...]]) -> NDArray[Any]:

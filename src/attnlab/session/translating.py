@@ -5,23 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
-from attnlab.data.batching import budget_bounds
 from attnlab.data.corpora.readers import lines_of, undecoded
 from attnlab.data.corpora.records import Broken, Tally
 from attnlab.data.encode.encoding import Cut, Cuts
 from attnlab.data.errors import unusable
 from attnlab.data.example import Example
-from attnlab.generation.beam import Hypothesis, beam_searches
+from attnlab.generation.beam import Hypothesis
 from attnlab.generation.packed_weights import by_columns
+from attnlab.generation.target_writer import TargetWriter, alike
 from attnlab.tasks.task import Prediction
 
 if TYPE_CHECKING:
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 BEAM = 4
 CHUNK = 1024
 """Texts that are in memory at a time, among which neighbours in length are written together."""
-TOKENS, ROWS = 4096, 64
-"""Of the sources that are read at once, with their padding; and how many of them."""
 SHOWN = 5
 
 
@@ -69,6 +65,13 @@ class Translator:
                 f"A beam of width {beam} ends with {beam} texts, not {best}; use --beam {best}."
             )
         self.trained, self.beam, self.penalty, self.best = trained, beam, penalty, best
+        self.writer = TargetWriter(
+            model=trained.model,
+            tokenizer=trained.tokenizer,
+            context=trained.config.longest_text,
+            beam=beam,
+            penalty=penalty,
+        )
         self.cut: Cut = cut
         self.cuts = Cuts()
 
@@ -85,11 +88,9 @@ class Translator:
         written: dict[int, list[Candidate]] = {
             number: [Candidate("", 0.0, 0.0, 0, True)] for number, source in enumerate(sources) if not source
         }
-        lengths = np.array([len(source) for source in sources], np.int64)
-        order = lengths.argsort(kind="stable")[len(written) :]
-        bounds = budget_bounds([lengths[order]], max(TOKENS, int(lengths.max(initial=0))), ROWS)
-        for begin, end in pairwise(bounds.tolist()):
-            numbers = order[begin:end].tolist()
+        some = [number for number, source in enumerate(sources) if source]
+        for rows in alike([len(sources[number]) for number in some]):
+            numbers = [some[row] for row in rows]
             searches = self._search([sources[number] for number in numbers])
             written |= dict(zip(numbers, searches, strict=True))
         return [written[number] for number in range(len(sources))]
@@ -112,25 +113,13 @@ class Translator:
 
     def _search(self, sources: Sequence[Sequence[int]]) -> list[list[Candidate]]:
         trained = self.trained
-        form, longest = trained.tokenizer.form, trained.config.longest_text
+        form, size = trained.tokenizer.form, len(sources) * self.beam * trained.tokenizer.size
         work = f"Writing {len(sources):,} texts with a beam of {self.beam}"
-        size = len(sources) * self.beam * trained.tokenizer.size
         refuse_beyond_memory(size, work, "lower --beam, or give fewer texts")
-        if trained.reads_source:
-            prompts = [[trained.tokenizer.first]] * len(sources)
-            read: list[list[int]] | None = [form.single(source) for source in sources]
-        else:
-            prompts, read = [[*form.before, *source, *form.middle] for source in sources], None
         by_columns(trained.model)
-        searches = beam_searches(
-            trained.model,
-            prompts,
-            width=self.beam,
-            length=longest - max(map(len, prompts)),
-            penalty=self.penalty,
-            stop=trained.stop,
-            sources=read,
-        )
+        apart = [form.single(source) for source in sources]
+        joined = [[*form.before, *source, *form.middle] for source in sources]
+        searches = self.writer.search(trained.model, apart if trained.reads_source else joined)
         return [[self._candidate(text) for text in search[: self.best]] for search in searches]
 
     def _candidate(self, text: Hypothesis) -> Candidate:

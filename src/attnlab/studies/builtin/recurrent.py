@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
 from attnlab.studies.outcome import FigureRecord, SeriesRecord, StudyOutcome
-from attnlab.studies.shown import BANDS, figure, mean, over_seeds, runs_by_arm, table
+from attnlab.studies.shown import BANDS, figure, over_seeds, rounded, runs_by_arm, table
 from attnlab.studies.spec import Quick, Study
 
 if TYPE_CHECKING:
@@ -119,47 +119,91 @@ class ByLength(Extras):
         metrics |= {"right_at_longest": share(long.values())} if long else {}
         by_length = {str(length): list(pair) for length, pair in counts.items()}
         return OwnMeasures(
-            metrics, extra={"by_length": by_length, "gradients": gradients, "step_seconds": seconds}
+            metrics, extra={"letters_by_length": by_length, "gradients": gradients, "step_seconds": seconds}
         )
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         arms = runs_by_arm(outcome)
         if not arms:
             return Summary()
-        rows = [[arm, len(runs), *(mean(runs, name) for name in self.metrics)] for arm, runs in arms.items()]
-        columns = ("arm", "seeds", "letters right", "at the longest", "gradient factor", "time grows by n^")
         return Summary(
             figures=[
                 quality(arms),
                 drawn(arms, "gradients", DISTANCES, log_x=False),
                 drawn(arms, "step_seconds", TIMED, log_x=True),
             ],
-            tables=[table("The three measures in numbers", columns, rows, MEANT)],
+            tables=[table("The three measures", COLUMNS, compared(arms, outcome.study.baseline), MEANT)],
         )
 
 
+COLUMNS = ("measure", "arm", "mean", "from", "to", "difference", "from", "to", "verdict")
+MEASURES = {
+    "letters_right": "letters right",
+    "right_at_longest": f"of {LONGEST - 4} letters and more",
+    "gradient_factor": "gradient factor a letter",
+    "time_growth": "time grows by length^",
+}
 MEANT = (
-    f"Means over the seeds. At the longest: texts of {LONGEST - 4} letters and more. Gradient factor: by "
-    "which the gradient at the first letter changes with every further letter; 1 does not fade. Time: power "
-    f"of the length, over {TIMED[-3]} to {TIMED[-1]} letters."
+    "Means over the seeds with their 95% intervals, and differences from the baseline paired by seed; a "
+    "difference is higher or lower where its interval leaves 0 out, each for one comparison alone. Gradient "
+    "factor: by which the gradient at the first letter changes with every further letter; 1 does not fade. "
+    f"Time: over {TIMED[-3]} to {TIMED[-1]} letters."
 )
+
+
+def compared(arms: Mapping[str, Sequence[RunResult]], baseline: str) -> list[list[Any]]:
+    """A row for each measure and arm: its mean, and its difference from the baseline, with intervals."""
+    rows = []
+    for name, title in MEASURES.items():
+        values = {
+            arm: {run.seed: run.metrics[name] for run in runs if name in run.metrics}
+            for arm, runs in arms.items()
+        }
+        for arm, own in values.items():
+            other = values.get(baseline, {}) if arm != baseline else {}
+            differences = [own[seed] - other[seed] for seed in own if seed in other]
+            rows.append(
+                [title, arm, *interval(list(own.values())), *interval(differences), side(differences)]
+            )
+    return rows
+
+
+def interval(values: Sequence[float]) -> list[float | None]:
+    """Mean, low and high over seeds; what is not known stays so."""
+    from attnlab.evaluation.statistics import mean_of_seeds
+
+    if not values:
+        return [None] * 3
+    known = mean_of_seeds(values)
+    return rounded(4, known.value, *(known.interval or (None, None)))
+
+
+def side(differences: Sequence[float]) -> str:
+    """Where an interval leaves 0 out, on which side of it."""
+    _, low, high = interval(differences)
+    if low is None or high is None:
+        return "" if not differences else "one seed"
+    return "higher" if low > 0 else "lower" if high < 0 else "inconclusive"
+
+
 TITLES = {
-    "gradients": ("Gradient of the last output at the first letter", "letters between them", "norm"),
+    "gradients": ("Gradient of the last output at the first letter", "letters in the text", "norm"),
     "step_seconds": ("Time of a step against the length", "letters in a text", "processor seconds"),
 }
 NOTES = {
     "gradients": "Of random unit projections of the output before the head, in the trained model.",
-    "step_seconds": f"Forward and backward of {ROWS} texts, the least of {ROUNDS} rounds.",
+    "step_seconds": f"Forward and backward of {ROWS} texts, the least of {ROUNDS} rounds, by one processor. "
+    "A recurrent layer takes its steps one after another, however many processors there are.",
 }
 
 
 def quality(arms: Mapping[str, Sequence[RunResult]]) -> FigureRecord:
     """Right letters by length, over the lengths that every run has."""
-    runs = [run for own in arms.values() for run in own]
-    lengths = sorted(set.intersection(*({int(n) for n in run.extra["by_length"]} for run in runs)))
+    counts = {arm: [run.extra["letters_by_length"] for run in runs] for arm, runs in arms.items()}
+    lengths = sorted(set.intersection(*(set(map(int, run)) for runs in counts.values() for run in runs)))
     series: list[SeriesRecord] = [
-        over_seeds(arm, lengths, [[share([run.extra["by_length"][str(n)]]) for n in lengths] for run in own])
-        for arm, own in arms.items()
+        over_seeds(arm, lengths, [[share([run[str(n)]]) for n in lengths] for run in runs])
+        for arm, runs in counts.items()
     ]
     return figure(
         "Right letters against the length of the text",

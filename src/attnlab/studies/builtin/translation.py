@@ -11,8 +11,8 @@ Hypothesis: at this size the encoder-decoder is better than a decoder alone, and
 source from both sides better than one that sees it from the left.
 
 How to read it: chrF is of written text, without the right beginning being given; the loss is of the right
-text, token by token. Of numbers, which are one word each, BLEU says little and exact matches most. A
-decoder's loss is comparable with the encoder-decoder's: both are nats for each token of the target.
+text, token by token. Of numbers, which are one word each, BLEU says little and exact matches most. Losses
+of the two tasks are not compared.
 
 Time: three arms × 5 seeds of a few minutes each; --plan tells what that takes on your machine.
 """

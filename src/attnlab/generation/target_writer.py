@@ -1,0 +1,76 @@
+"""Targets of sources: the beams of a model that reads a source apart, or before its own text in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from attnlab.data.batching import budget_bounds
+from attnlab.data.encode.texts import ends
+from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.generation.beam import Hypothesis, beam_searches
+from attnlab.generation.generate import Written, generate
+from attnlab.model.model import Model
+
+TOKENS, ROWS = 4096, 64
+"""Of the sources that are read at once, with their padding; and how many of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TargetWriter:
+    """Writes a target after each source: greedily, or by a `beam`. A source is the ids that are read, special
+    tokens among them. `context` is how many tokens the model reads, those that it writes among them."""
+
+    model: Model
+    tokenizer: Tokenizer
+    context: int
+    beam: int = 1
+    penalty: float = 1.0
+
+    @property
+    def stop(self) -> set[int]:
+        """The tokens that end a target."""
+        if self.model.trunk.reads_source:
+            return {ends(self.tokenizer)[1]}
+        last = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
+        return {token for token in last if token is not None}
+
+    def prompts(self, sources: Sequence[list[int]]) -> tuple[list[list[int]], Sequence[list[int]] | None]:
+        """What a target is written after, and what stands apart and is read with it."""
+        if self.model.trunk.reads_source:
+            return [[ends(self.tokenizer)[0]] for _ in sources], sources
+        return list(sources), None
+
+    def write(self, model: Model, sources: Sequence[list[int]]) -> list[Written]:
+        """Targets of sources that are read side by side."""
+        prompts, read = self.prompts(sources)
+        if self.beam == 1:
+            length = self.context - max(map(len, prompts))
+            return generate(model, prompts, sources=read, length=length, stop=self.stop)
+        best = [texts[0] for texts in self.search(model, sources)]
+        return [Written(prompt, text.new, text.stopped) for prompt, text in zip(prompts, best, strict=True)]
+
+    def search(self, model: Model, sources: Sequence[list[int]]) -> list[list[Hypothesis]]:
+        """The texts that a beam ends with for each source, best first."""
+        prompts, read = self.prompts(sources)
+        return beam_searches(
+            model,
+            prompts,
+            width=self.beam,
+            length=self.context - max(map(len, prompts)),
+            penalty=self.penalty,
+            stop=self.stop,
+            sources=read,
+        )
+
+
+def alike(lengths: Sequence[int]) -> list[list[int]]:
+    """Rows of similar lengths together, as many as a budget of tokens allows; the longest first, so that too
+    little memory shows at once."""
+    sizes = np.array(lengths, np.int64)
+    order = sizes.argsort(kind="stable")
+    bounds = budget_bounds([sizes[order]], max(TOKENS, int(sizes.max(initial=1))), ROWS)
+    return [order[begin:end].tolist() for begin, end in reversed(list(pairwise(bounds.tolist())))]
