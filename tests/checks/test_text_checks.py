@@ -91,6 +91,11 @@ def test_rouge_is_doubted_where_it_reads_nothing():
     assert finding.kind == "unread_by_rouge" and finding.number == 1
     french = ["Où est passé le garçon ?", "Il a été là-bas, à côté."] * 8
     assert TextPairs().judge("evaluation", examples_of(french, french)).outcome == "pass"
+    typeset = ["Où est-il\u202f?", "Viens !", "Il dit : « non » ; et toi ?", "C'est l'ami d'Anne."] * 8
+    plain = ["Où est-il", "Viens", "Il dit non et toi", "C'est l'ami d'Anne."] * 8
+    assert TextPairs().judge("evaluation", examples_of(plain, typeset)).outcome == "pass", (
+        "no tokenizer did it"
+    )
 
 
 @pytest.mark.parametrize(

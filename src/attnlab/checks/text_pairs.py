@@ -16,8 +16,9 @@ from attnlab.runs.typed import Value
 
 PIECES = re.compile(r"@@(?:\s|$)|▁|(?:^|\s)##\w|[ĠĊ]|</w>")
 """Marks of subwords: of BPE, SentencePiece, WordPiece and byte-level BPE."""
-SPACED = re.compile(r"\s[.,;:!?)\]](?:\s|$)|\s(?:n't|'\w{1,2})\b|\w ' \w")
-"""Punctuation and endings that a tokenizer parted from their words."""
+SPACED = re.compile(r"[^\W_] [.,](?:\s|$)|\w (?:n't|'(?:s|re|ve|ll|d|m))\b|\w ' \w")
+"""Full stops, commas and endings that a tokenizer parted from their words; French has a space before ? ! : ;
+by itself."""
 PARTED_END = re.compile(r"\w\s\.$")
 ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#\d+);")
 LATIN = re.compile(r"[a-z0-9]")
@@ -44,10 +45,10 @@ class TextFault:
 class TextPairs(Check):
     """Text pairs: do written texts and their references have the same form, and belong together?
 
-    Formula: the share of texts with marks of subwords (@@, ▁, ##), with punctuation parted from words, with
-    escaped signs (&apos;), and the share of capitals, of texts and of references: a warning where one side
-    has them and the other has not, and where more than half of both end in a parted full stop. ROUGE is
-    doubted where half of the letters are none that it reads (a–z). Not in the first 200 steps. Of files
+    Formula: the share of texts with marks of subwords (@@, ▁, ##), with full stops or commas parted from
+    words, with escaped signs (&apos;), and the share of capitals, of texts and of references: a warning where
+    one side has them and the other has not, and where more than half of both end in a parted full stop. ROUGE
+    is doubted where half of the letters are none that it reads (a–z). Not in the first 200 steps. Of files
     (`attnlab score`) also: lines that match the line before or after their own, equal files, and texts that
     are each as long as their reference and mostly wrong, as under teacher forcing.
 

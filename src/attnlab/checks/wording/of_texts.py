@@ -93,7 +93,7 @@ OF_TEXTS: Mapping[tuple[str, str], Template] = {
         "Undo the escapes of the tokenizer (html.unescape), on both sides.",
     ),
     ("text_pairs", "tokenised"): sided(
-        "{share:.0%} of the {who} have punctuation parted from words, {other:.0%} of the {whom}",
+        "{share:.0%} of the {who} have full stops or commas parted from words, {other:.0%} of the {whom}",
         "One side is tokenised and the other is not: words with apostrophes, hyphens and numbers do not "
         "match, and no text is exact.",
     ),
