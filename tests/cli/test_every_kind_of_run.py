@@ -18,7 +18,7 @@ from tests.parity.folders import published
 from tests.training.small_run import config, for_task, labelled, merged, train
 
 OWN = ["causal", "masked", "seq2seq", "classification", "multilabel", "regression", "answering", "tagging"]
-OWN += ["similarity"]
+OWN += ["similarity", "prefix", "causal, gru", "seq2seq, lstm", "seq2seq, gru(attention=additive)"]
 IMPORTED = ["gpt2", "bert", "t5", "bert, classes", "bert, answers", "bert, bare"]
 SHORT = {"training": {"budget": {"steps": 4}, "evaluate_every": 4, "checkpoint_every": 4}}
 
@@ -32,9 +32,12 @@ def runs(tmp_path_factory):
         patch.setattr(
             soundness, "run_checks", lambda case, names=(): []
         )  # which take longer than the training
-        for task in OWN:
-            train(config(place, **merged(for_task(task, place), SHORT)), place / task)
-            found[task] = place / task
+        for name in OWN:
+            task, _, trunk = name.partition(", ")
+            recurrent = {"model": {"trunk": trunk, "layers": 4, "heads": 4}} if trunk else {}
+            own = merged(merged(for_task(task, place), SHORT), recurrent)
+            found[name] = place / name.replace(", ", "-")
+            train(config(place, **own), found[name])
     for name in IMPORTED:
         folder = name.replace(", ", "-")
         published(place / "theirs" / folder, name)
@@ -58,6 +61,10 @@ QUESTIONS = {
     "generate": "generate RUN 'the cat' --length 3",
     "generate beams": "generate RUN 'the cat' --length 3 --beam 2",
     "search": "search RUN 'the cat' --in PLACE/text.txt --index PLACE/index-KIND",
+    "translate": "translate RUN 'the cat sees' --best 2",
+    "translate with its alignment": "translate RUN 'the cat sees' --alignment",
+    "summarise": "summarise RUN --data PLACE/text.txt",
+    "average": "average RUN --last 2 --out PLACE/mean-KIND",
     "fill in": "generate RUN --fill 'the [MASK] sees'",
     "check": "check RUN",
     "export": "convert RUN PLACE/out/KIND",
