@@ -16,7 +16,8 @@ from attnlab.data.batching import Padded
 from attnlab.data.columns import Row
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
-from attnlab.generation.beam import beam_searches
+from attnlab.generation.beam import Hypothesis, beam_searches
+from attnlab.generation.target_writer import each_of
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
 from attnlab.tasks import TASKS
@@ -25,7 +26,7 @@ from benchmarks.measure import interleaved, row
 from benchmarks.training import Step, made, trained
 
 WORDS, WIDTH, LAYERS, HEADS = 8000, 256, 3, 4
-SENTENCES, TOGETHER, BEAMS, NEW = 128, 32, 4, 24
+SENTENCES, TOGETHER, BEAMS, NEW = 128, 64, 4, 24
 START, STOP, PAD = 1, 2, 0
 MODEL = {
     "family": "encoder_decoder",
@@ -117,8 +118,8 @@ def _their_step() -> Step:
 # ---------------------------------------------------------------- writing
 def _translating() -> dict[str, object]:
     ours, theirs = build_model(config_of({"model": MODEL}).model).eval(), _marian().eval()
-    batches = _batches(_sentences())
-    works = {"ours": partial(_we_write, ours, batches), "theirs": partial(_they_write, theirs, batches)}
+    sentences = _sentences()
+    works = {"ours": partial(_we_write, ours, sentences), "theirs": partial(_they_write, theirs, sentences)}
     seconds = interleaved(works, rounds=5, warmups=1)
     ratio = seconds["theirs"] / seconds["ours"]
     detail = f"{SENTENCES / seconds['ours']:.1f} and {SENTENCES / seconds['theirs']:.1f} sentences/s"
@@ -126,17 +127,18 @@ def _translating() -> dict[str, object]:
     return row(work, ratio, "at least 2", ratio >= 2, detail)
 
 
-def _batches(sentences: Sequence[list[int]]) -> list[list[list[int]]]:
-    return [list(sentences[at : at + TOGETHER]) for at in range(0, len(sentences), TOGETHER)]
+def _we_write(model: Model, sentences: Sequence[list[int]]) -> None:
+    """As `attnlab translate` writes a file, in batches by the number of sentences and of tokens."""
+
+    def write(batch: Sequence[list[int]]) -> list[list[Hypothesis]]:
+        return beam_searches(model, [[START]] * len(batch), width=BEAMS, length=NEW, sources=batch)
+
+    each_of(sentences, write)
 
 
-def _we_write(model: Model, batches: Sequence[list[list[int]]]) -> None:
-    for batch in batches:
-        beam_searches(model, [[START]] * len(batch), width=BEAMS, length=NEW, sources=batch)
-
-
-def _they_write(model: Any, batches: Sequence[list[list[int]]]) -> None:
-    for batch in batches:
+def _they_write(model: Any, sentences: Sequence[list[int]]) -> None:
+    for at in range(0, len(sentences), TOGETHER):
+        batch = sentences[at : at + TOGETHER]
         longest = max(map(len, batch))
         source = torch.tensor([ids + [PAD] * (longest - len(ids)) for ids in batch])
         model.generate(

@@ -12,9 +12,10 @@ from attnlab.config.files import config_of
 from attnlab.config.values import ConfigError
 from attnlab.data.encode.texts import ends
 from attnlab.evaluation.evaluator import Evaluation
-from attnlab.evaluation.written_texts import FILE, alike, of_texts, read_texts
+from attnlab.evaluation.written_texts import FILE, of_texts, read_texts
 from attnlab.generation.beam import beam_search
 from attnlab.generation.generate import generate
+from attnlab.generation.target_writer import alike
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import read_findings

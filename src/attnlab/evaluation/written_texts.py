@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,7 @@ from numpy.typing import NDArray
 
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
-from attnlab.generation.generate import Written
-from attnlab.generation.target_writer import TargetWriter, alike
+from attnlab.generation.target_writer import TargetWriter, each_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS, Examples, Metric
 from attnlab.model.isolation import undisturbed
@@ -40,11 +40,8 @@ class TextWriter(TargetWriter):
         texts, numbers = self.texts(), self.rows.scalars("example")[:count]
         examples = [texts[number] for number in numbers]
         sources = [self.source(row) for row in range(len(examples))]
-        written: dict[int, Written] = {}
         with undisturbed(self.model) as model, torch.random.fork_rng():
-            for rows in alike([len(source) for source in sources]):
-                written |= dict(zip(rows, self.write(model, [sources[row] for row in rows]), strict=True))
-        in_order = [written[row] for row in range(len(examples))]
+            in_order = each_of(sources, partial(self.write, model))
         return Examples(
             {
                 GENERATED: of_texts([self.tokenizer.decode(text.new).strip() for text in in_order]),

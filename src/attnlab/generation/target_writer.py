@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
+import torch
 
 from attnlab.data.batching import budget_bounds
 from attnlab.data.encode.texts import ends
@@ -15,6 +19,7 @@ from attnlab.generation.beam import Hypothesis, beam_searches
 from attnlab.generation.generate import Written, generate
 from attnlab.model.model import Model
 
+Target = TypeVar("Target")
 TOKENS, ROWS = 4096, 64
 """Of the sources that are read at once, with their padding; and how many of them."""
 
@@ -74,3 +79,31 @@ def alike(lengths: Sequence[int]) -> list[list[int]]:
     order = sizes.argsort(kind="stable")
     bounds = budget_bounds([sizes[order]], max(TOKENS, int(sizes.max(initial=1))), ROWS)
     return [order[begin:end].tolist() for begin, end in reversed(list(pairwise(bounds.tolist())))]
+
+
+def each_of(
+    sources: Sequence[list[int]], write: Callable[[Sequence[list[int]]], Sequence[Target]]
+) -> list[Target]:
+    """What `write` makes of each source, in their order, of similar lengths together.
+
+    A step of a beam is too small for two threads, which then wait for each other: each thread that torch may
+    use has batches of its own instead.
+    """
+    batches, threads = alike([len(source) for source in sources]), torch.get_num_threads()
+    written: dict[int, Target] = {}
+
+    def of(rows: Sequence[int]) -> dict[int, Target]:
+        return dict(zip(rows, write([sources[row] for row in rows]), strict=True))
+
+    if threads == 1 or len(batches) == 1 or torch.cuda.is_available():
+        for rows in batches:
+            written |= of(rows)
+        return [written[row] for row in range(len(sources))]
+    one_thread = partial(torch.set_num_threads, 1)
+    try:
+        with ThreadPoolExecutor(threads, initializer=one_thread) as pool:
+            for part in pool.map(of, batches):
+                written |= part
+    finally:
+        torch.set_num_threads(threads)
+    return [written[row] for row in range(len(sources))]

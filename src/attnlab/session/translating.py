@@ -19,7 +19,7 @@ from attnlab.data.errors import unusable
 from attnlab.data.example import Example
 from attnlab.generation.beam import Hypothesis
 from attnlab.generation.packed_weights import by_columns
-from attnlab.generation.target_writer import TargetWriter, alike
+from attnlab.generation.target_writer import TargetWriter, each_of
 from attnlab.tasks.task import Prediction
 
 if TYPE_CHECKING:
@@ -85,15 +85,10 @@ class Translator:
     def candidates(self, examples: Sequence[Example]) -> list[list[Candidate]]:
         """The `best` texts of each example, best first."""
         sources = self._sources(examples)
-        written: dict[int, list[Candidate]] = {
-            number: [Candidate("", 0.0, 0.0, 0, True)] for number, source in enumerate(sources) if not source
-        }
-        some = [number for number, source in enumerate(sources) if source]
-        for rows in alike([len(sources[number]) for number in some]):
-            numbers = [some[row] for row in rows]
-            searches = self._search([sources[number] for number in numbers])
-            written |= dict(zip(numbers, searches, strict=True))
-        return [written[number] for number in range(len(sources))]
+        by_columns(self.trained.model)
+        written = iter(each_of([source for source in sources if source], self._search))
+        nothing = [Candidate("", 0.0, 0.0, 0, True)]
+        return [next(written) if source else nothing for source in sources]
 
     @property
     def room(self) -> int:
@@ -116,7 +111,6 @@ class Translator:
         form, size = trained.tokenizer.form, len(sources) * self.beam * trained.tokenizer.size
         work = f"Writing {len(sources):,} texts with a beam of {self.beam}"
         refuse_beyond_memory(size, work, "lower --beam, or give fewer texts")
-        by_columns(trained.model)
         apart = [form.single(source) for source in sources]
         joined = [[*form.before, *source, *form.middle] for source in sources]
         searches = self.writer.search(trained.model, apart if trained.reads_source else joined)
