@@ -133,7 +133,7 @@ def _we_write(model: Model, sentences: Sequence[list[int]]) -> None:
     def write(batch: Sequence[list[int]]) -> list[list[Hypothesis]]:
         return beam_searches(model, [[START]] * len(batch), width=BEAMS, length=NEW, sources=batch)
 
-    each_of(sentences, write)
+    each_of(sentences, write, device=torch.device("cpu"))
 
 
 def _they_write(model: Any, sentences: Sequence[list[int]]) -> None:

@@ -295,8 +295,8 @@ def score(
     from attnlab.session.scoring import score_texts
 
     named = hypotheses if isinstance(hypotheses, Mapping) else {_name_of(hypotheses): hypotheses}
-    one = isinstance(references, str | Path) or all(isinstance(texts, str) for texts in references)
-    streams = cast("Sequence[Texts]", [references] if one else references)
+    single = isinstance(references, str | Path) or all(isinstance(texts, str) for texts in references)
+    streams = cast("Sequence[Texts]", [references] if single else references)
     return score_texts(named, streams, sources=sources)
 
 

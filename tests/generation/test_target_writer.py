@@ -10,6 +10,8 @@ from attnlab.generation.beam import beam_search, beam_searches
 from attnlab.generation.target_writer import ROWS, each_of
 from attnlab.model.contracts.small_models import loosen
 
+CPU = torch.device("cpu")
+
 
 @pytest.fixture(params=[1, 2, 3])
 def threads(request):
@@ -34,7 +36,7 @@ def test_every_source_has_its_own_target_in_its_place(threads):
     def write(batch):
         return beam_searches(model, [[0]] * len(batch), width=2, length=4, sources=batch)
 
-    written = each_of(given, write)
+    written = each_of(given, write, device=CPU)
     assert len(written) == len(given)
     for number in range(0, len(given), 13):
         alone = beam_search(model, [0], width=2, length=4, source=given[number])
@@ -52,7 +54,7 @@ def test_batches_are_written_side_by_side_with_one_thread_each(threads):
         return batch
 
     count = 6 * ROWS
-    assert each_of(sources(count), write) == sources(count)
+    assert each_of(sources(count), write, device=CPU) == sources(count)
     assert set(seen) == {1}
 
 
@@ -61,4 +63,15 @@ def test_an_error_of_one_batch_is_told(threads):
         raise ValueError("no room")
 
     with pytest.raises(ValueError, match="no room"):
-        each_of(sources(3 * ROWS), write)
+        each_of(sources(3 * ROWS), write, device=CPU)
+
+
+def test_an_accelerator_gets_one_batch_after_the_other(threads):
+    seen = []
+
+    def write(batch):
+        seen.append((threading.current_thread(), torch.get_num_threads()))
+        return batch
+
+    each_of(sources(3 * ROWS), write, device=torch.device("meta"))
+    assert set(seen) == {(threading.main_thread(), threads)}

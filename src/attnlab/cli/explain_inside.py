@@ -108,8 +108,8 @@ def reach(
         def progress(done: int, of: int) -> None:
             display.update(f"Measuring outputs: {done} of {of}", done / of)
 
-        found = reach_by_depth(network, min(length, most), progress=progress)
-    present(found, json=json, html=html)
+        reached = reach_by_depth(network, min(length, most), progress=progress)
+    present(reached, json=json, html=html)
 
 
 def gradients(html: HtmlOption = None, json: JsonOption = False) -> None:

@@ -41,7 +41,7 @@ class TextWriter(TargetWriter):
         examples = [texts[number] for number in numbers]
         sources = [self.source(row) for row in range(len(examples))]
         with undisturbed(self.model) as model, torch.random.fork_rng():
-            in_order = each_of(sources, partial(self.write, model))
+            in_order = each_of(sources, partial(self.write, model), device=self.device)
         return Examples(
             {
                 GENERATED: of_texts([self.tokenizer.decode(text.new).strip() for text in in_order]),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -34,6 +35,10 @@ class TargetWriter:
     context: int
     beam: int = 1
     penalty: float = 1.0
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
     @property
     def stop(self) -> set[int]:
@@ -82,28 +87,36 @@ def alike(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def each_of(
-    sources: Sequence[list[int]], write: Callable[[Sequence[list[int]]], Sequence[Target]]
+    sources: Sequence[list[int]],
+    write: Callable[[Sequence[list[int]]], Sequence[Target]],
+    *,
+    device: torch.device,
 ) -> list[Target]:
     """What `write` makes of each source, in their order, of similar lengths together.
 
-    A step of a beam is too small for two threads, which then wait for each other: each thread that torch may
-    use has batches of its own instead.
+    A step of a beam is too small for two threads, which then wait for each other: on a CPU each thread that
+    torch may use has batches of its own instead.
     """
-    batches, threads = alike([len(source) for source in sources]), torch.get_num_threads()
-    written: dict[int, Target] = {}
+    batches = alike([len(source) for source in sources])
 
     def of(rows: Sequence[int]) -> dict[int, Target]:
         return dict(zip(rows, write([sources[row] for row in rows]), strict=True))
 
-    if threads == 1 or len(batches) == 1 or torch.cuda.is_available():
-        for rows in batches:
-            written |= of(rows)
-        return [written[row] for row in range(len(sources))]
-    one_thread = partial(torch.set_num_threads, 1)
-    try:
-        with ThreadPoolExecutor(threads, initializer=one_thread) as pool:
-            for part in pool.map(of, batches):
-                written |= part
-    finally:
-        torch.set_num_threads(threads)
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    with side_by_side(min(threads, len(batches))) as map_each:
+        written = {row: target for part in map_each(of, batches) for row, target in part.items()}
     return [written[row] for row in range(len(sources))]
+
+
+@contextmanager
+def side_by_side(threads: int) -> Iterator[Callable[..., Iterable[Any]]]:
+    """A `map` whose calls run in so many threads, with one of torch's each."""
+    if threads <= 1:
+        yield map
+        return
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=partial(torch.set_num_threads, 1)) as pool:
+            yield pool.map
+    finally:
+        torch.set_num_threads(before)

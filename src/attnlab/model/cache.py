@@ -137,14 +137,14 @@ class Cache:
             self.source_tokens = tokens.select(rows)
             return
         numbers = torch.arange(len(first[0]), device=rows.device)
-        held = numbers if self.source_rows is None else self.source_rows
+        before = numbers if self.source_rows is None else self.source_rows
         self.source_of = (numbers if self.source_of is None else self.source_of)[rows]
         once, counts = self.source_of.unique_consecutive(return_counts=True)
         even = len(once.unique()) == len(once) and bool((counts == counts[0]).all())
         self.source_rows = once if even else self.source_of
-        if self.source_rows.equal(held):
+        if self.source_rows.equal(before):
             return
-        places = (self.source_rows[:, None] == held).int().argmax(1)
+        places = (self.source_rows[:, None] == before).int().argmax(1)
         self.source_tokens = tokens.select(places)
         self.sources = [
             s and (s[0].index_select(0, places), s[1].index_select(0, places)) for s in self.sources

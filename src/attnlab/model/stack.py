@@ -145,7 +145,7 @@ class Stack(nn.Module):
         rotation = self.positions.rotation(tokens)
         pairs = self._pairs(Pairs(tokens, keys, self.mask))
         beams = 1 if cache is None else cache.beams
-        cross = None if source_tokens is None else Pairs(tokens.joined(beams), source_tokens)
+        cross = None if source_tokens is None else Pairs(tokens.as_one_row(beams), source_tokens)
         for layer, block in enumerate(self.blocks):
             memory = None if cache is None else cache.layers[layer]
 

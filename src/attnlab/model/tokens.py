@@ -94,7 +94,7 @@ class Tokens:
         """The given rows, for beams; what is equal in all rows stays as it is."""
         return self.map(lambda field: field if field.shape[0] == 1 else field[rows], self.span)
 
-    def joined(self, count: int) -> Tokens:
+    def as_one_row(self, count: int) -> Tokens:
         """Every `count` rows as one, token after token, for queries that share their keys."""
         if count == 1:
             return self

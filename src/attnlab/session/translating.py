@@ -86,7 +86,8 @@ class Translator:
         """The `best` texts of each example, best first."""
         sources = self._sources(examples)
         by_columns(self.trained.model)
-        written = iter(each_of([source for source in sources if source], self._search))
+        some = [source for source in sources if source]
+        written = iter(each_of(some, self._search, device=self.writer.device))
         nothing = [Candidate("", 0.0, 0.0, 0, True)]
         return [next(written) if source else nothing for source in sources]
 

@@ -35,7 +35,7 @@ from attnlab.model.recurrence import (
 from attnlab.model.stack import Embedding, cached_sources
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
-from attnlab.model.trunks.trunk import Sees, Way
+from attnlab.model.trunks.trunk import Sees, Way, encoded_source
 
 AttentionKind = Literal["none", "additive", "dot"]
 
@@ -254,13 +254,7 @@ class Recurrent(nn.Module):
         x = self.decoder.embedding(ids, tokens, types)
         if cache is not None and cache.source_tokens is not None:
             return self._decode(x, tokens, cache.source_tokens, cache=cache)
-        given = source if encoded is None else encoded
-        if given is None:
-            raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
-        if source_tokens is None:
-            source_tokens = Tokens.of(given.shape[1], device=ids.device)
-        if encoded is None:
-            encoded = self.encode(given, source_tokens, source_types)
+        encoded, source_tokens = encoded_source(self, source, source_tokens, source_types, encoded)
         if cache is not None:
             cache.source_tokens = source_tokens
         return self._decode(x, tokens, source_tokens, encoded=encoded, cache=cache)
@@ -278,7 +272,7 @@ class Recurrent(nn.Module):
         enters no state."""
         assert self.decoder is not None
         beams = 1 if cache is None else cache.beams
-        pairs = Pairs(tokens.joined(beams), source_tokens)
+        pairs = Pairs(tokens.as_one_row(beams), source_tokens)
         if encoded is not None and len(encoded) > len(x):
             x = x.expand(len(encoded), -1, -1)
         texts = texts_of(tokens, len(x))

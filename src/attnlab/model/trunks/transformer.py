@@ -29,7 +29,7 @@ from attnlab.model.refinement import Colours, embedded, refined
 from attnlab.model.stack import Embedding, Stack
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
-from attnlab.model.trunks.trunk import Sees, Trunk, Way
+from attnlab.model.trunks.trunk import Sees, Trunk, Way, encoded_source
 
 
 class Transformer(nn.Module):
@@ -198,13 +198,7 @@ class Transformer(nn.Module):
         if cache is not None and cache.source_tokens is not None:
             hidden = self.decoder(ids, tokens, types=types, cache=cache, source_tokens=cache.source_tokens)
             return _text(hidden, ids)
-        given = source if encoded is None else encoded
-        if given is None:
-            raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
-        if source_tokens is None:
-            source_tokens = Tokens.of(given.shape[1], device=ids.device)
-        if encoded is None:
-            encoded = self.encode(given, source_tokens, source_types)
+        encoded, source_tokens = encoded_source(self, source, source_tokens, source_types, encoded)
         source_tokens = self.encoder.row(source_tokens)
         if cache is not None:
             cache.source_tokens = source_tokens

@@ -115,3 +115,19 @@ class Trunk(Protocol):
     def modules(self) -> Iterator[nn.Module]: ...
     def named_modules(self) -> Iterator[tuple[str, nn.Module]]: ...
     def compile(self, *, dynamic: bool) -> Any: ...
+
+
+def encoded_source(
+    trunk: Trunk,
+    source: Tensor | None,
+    tokens: Tokens | None,
+    types: Tensor | None,
+    encoded: Tensor | None,
+) -> tuple[Tensor, Tokens]:
+    """What an encoder makes of a source (B,S), unless that is given, and where its tokens stand."""
+    given = source if encoded is None else encoded
+    if given is None:
+        raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
+    if tokens is None:
+        tokens = Tokens.of(given.shape[1], device=given.device)
+    return trunk.encode(given, tokens, types) if encoded is None else encoded, tokens
