@@ -16,7 +16,8 @@ from benchmarks.measure import peak_gflops
 
 MODULES = (
     *("starting", "attention", "data", "training", "adapting", "time_to_loss", "memory", "generation"),
-    *("translation", "loading", "callback", "explaining", "large_text", "checking"),
+    *("translation", "loading", "callback", "explaining", "large_text", "checking", "processes", "engines"),
+    "images",
 )
 
 

@@ -17,7 +17,8 @@ from attnlab.checks.step_replay import StepReplay
 from attnlab.config.files import load
 from attnlab.evaluation.documents import document_losses
 from attnlab.runs.events import Stepped
-from attnlab.session.evaluating import history_confirmed, rows_scored, scores_of, values_and_intervals
+from attnlab.session.defined_scores import scores_of, values_and_intervals
+from attnlab.session.evaluation_checks import history_confirmed, rows_scored
 from attnlab.session.session import Session, default_cache
 from attnlab.session.soundness import RunChecks
 from attnlab.session.trained import Trained

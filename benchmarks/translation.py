@@ -17,6 +17,7 @@ from attnlab.data.columns import Row
 from attnlab.data.loader import Loader
 from attnlab.data.rows import in_memory
 from attnlab.generation.beam import Hypothesis, beam_searches
+from attnlab.generation.packed_weights import by_columns
 from attnlab.generation.target_writer import each_of
 from attnlab.model.assemble import build_model
 from attnlab.model.model import Model
@@ -118,6 +119,7 @@ def _their_step() -> Step:
 # ---------------------------------------------------------------- writing
 def _translating() -> dict[str, object]:
     ours, theirs = build_model(config_of({"model": MODEL}).model).eval(), _marian().eval()
+    by_columns(ours)  # as before every translation
     sentences = _sentences()
     works = {"ours": partial(_we_write, ours, sentences), "theirs": partial(_they_write, theirs, sentences)}
     seconds = interleaved(works, rounds=5, warmups=1)

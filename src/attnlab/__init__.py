@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from attnlab.session.trained import Trained
     from attnlab.studies.runner import EndedStudy, RunnableStudy
     from attnlab.tasks.task import Prediction
+    from attnlab.training.strategies.launcher import Shown
 
 __all__ = [
     "Choice",
@@ -241,25 +242,38 @@ def train(
     allow: Collection[str] = (),
     watch: str | None = None,
     progress: bool = True,
+    processes: int = 1,
+    restarts: int = 0,
 ) -> Trained:
     """Train a ready config or a file's, as `attnlab train` does: `train("mini-gpt", corpus="notes.txt")`.
 
     `watch` is a prompt that is continued after 1, 10, 100, … steps (watch.html of the run);
-    `progress=False` shows nothing while it trains.
+    `progress=False` shows nothing while it trains. Several `processes` of this machine train it together,
+    and are started again so many times if they die; a script that torchrun starts trains in its own.
     """
     from attnlab.config.files import identity, load
     from attnlab.runs.display import Display
     from attnlab.session.baselines import keep_baselines
+    from attnlab.session.launching import RunRequest, launch_run
     from attnlab.session.run_display import displayed_session, train_displayed
+    from attnlab.training.strategies.processes import current, restarted
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
-    with Display(shown=progress) as display:
-        session = displayed_session(display, settings, place, resume=resume)
-        ended = train_displayed(display, session, place, resume=resume, allow=allow, watch=watch)
-        if ended.reason != "interrupted":
+    here = current()
+    if processes > 1 and here.world == 1:
+        request = RunRequest(settings, place, resume, tuple(allow), watch)
+        shown: Shown = "progress" if progress else "nothing"
+        launch_run(request, processes=processes, restarts=restarts, tell=print, shown=shown)
+        return open(place)
+    with Display(shown=progress and here.first) as display, here.guarded():
+        again = resume or restarted()
+        session = displayed_session(display, settings, place, resume=again)
+        ended = train_displayed(display, session, place, resume=again, allow=allow, watch=watch)
+        if ended.reason != "interrupted" and here.first:
             keep_baselines(session, place)
+        here.meet()
     return open(place)
 
 

@@ -22,6 +22,7 @@ __all__ = [
     "Argmax",
     "Bidirectional",
     "Bitfit",
+    "Bottleneck",
     "Bpe",
     "Bucketed",
     "Causal",
@@ -32,15 +33,18 @@ __all__ = [
     "Copy",
     "Cosine",
     "Dates",
+    "Ddp",
     "Denoising",
     "DocstringPairs",
     "Docstrings",
     "Document",
     "Dot",
+    "Early",
     "Facts",
     "Features",
     "File",
     "Files",
+    "Fsdp",
     "Full",
     "Geglu",
     "Gelu",
@@ -50,8 +54,14 @@ __all__ = [
     "Gru",
     "Head",
     "Hub",
+    "Image",
+    "ImageApart",
+    "ImagePrefix",
+    "ImageText",
+    "ImageTranslation",
     "Induction",
     "LanguageModel",
+    "Late",
     "Layer",
     "Learned",
     "Linear",
@@ -62,7 +72,9 @@ __all__ = [
     "ModularAddition",
     "Multilabel",
     "Muon",
+    "Never",
     "NumberWords",
+    "One",
     "Packed",
     "Padded",
     "Pair",
@@ -87,6 +99,7 @@ __all__ = [
     "SentencePair",
     "Separate",
     "Seq2Seq",
+    "Shapes",
     "SharedQk",
     "SharedQkv",
     "Similarity",
@@ -99,6 +112,7 @@ __all__ = [
     "Summaries",
     "Swiglu",
     "Tagging",
+    "Text",
     "TokenClassification",
     "Top",
     "Transformer",
@@ -156,6 +170,11 @@ def Bidirectional() -> Choice:
 def Bitfit() -> Choice:
     """BitFit: only the model's own biases are trained."""
     return choice("adapters", "bitfit")
+
+
+def Bottleneck(*, tokens: ranges.Count = 4, layers: ranges.Whole = 0) -> Choice:
+    """Bottleneck: image and text exchange what they know through a few learned tokens alone."""
+    return choice("fusions", "bottleneck", **locals())
 
 
 def Bpe(
@@ -227,6 +246,11 @@ def Dates(
     return choice("corpora", "dates", **locals())
 
 
+def Ddp() -> Choice:
+    """DDP: every process has the whole model, takes its parts of a step, and gradients are averaged."""
+    return choice("strategies", "ddp")
+
+
 def Denoising(
     *, share: ranges.Share = 0.3, mean: ranges.Positive = 3.0, smoothing: ranges.BelowOne = 0.0
 ) -> Choice:
@@ -278,6 +302,11 @@ def Document(*, long: Literal["split", "cut", "refuse"] = "split") -> Choice:
 def Dot(*, scale: ranges.Positive | Literal["root"] = "root", softcap: ranges.NotNegative = 0.0) -> Choice:
     """Scaled dot product: how well query and key align, through a softmax."""
     return choice("attention", "dot", **locals())
+
+
+def Early() -> Choice:
+    """Early: in all layers, image and text attend to each other as if they were one text."""
+    return choice("fusions", "early")
 
 
 def Facts(
@@ -334,9 +363,15 @@ def Files(
     target_path: str | Sequence[str] = (),
     target_dev: str | Sequence[str] = (),
     target_test: str | Sequence[str] = (),
+    image: str | Sequence[str] = ("image", "img", "picture", "file_name"),
 ) -> Choice:
     """Local files: .txt, .jsonl, .csv, .tsv, .parquet, .conll, SQuAD's .json, folders, globs, .gz of them."""
     return choice("corpora", "files", **locals())
+
+
+def Fsdp(*, replicas: ranges.Count = 1) -> Choice:
+    """FSDP: every process has a part of each weight, of its gradient and of the optimizer's state."""
+    return choice("strategies", "fsdp", **locals())
 
 
 def Full() -> Choice:
@@ -370,7 +405,10 @@ def Greedy(*, repetition: ranges.Positive = 1.0) -> Choice:
 
 
 def Group(
-    *, inner: Choice | str = "dot", groups: ranges.Count = 4, by: Literal["position", "ids"] = "position"
+    *,
+    inner: Choice | str = "dot",
+    groups: ranges.Count = 4,
+    by: Literal["position", "ids", "modality"] = "position",
 ) -> Choice:
     """Group: tokens attend only inside their own group."""
     return choice("attention", "group", **locals())
@@ -421,6 +459,39 @@ def Hub(
     return choice("corpora", "hub", **locals())
 
 
+def Image(*, size: ranges.Count = 32, patch: ranges.Count = 4) -> Choice:
+    """Image: a picture as a row of patches, each a token whose vector is a linear map of its pixels."""
+    return choice("inputs", "image", **locals())
+
+
+def ImageApart(
+    *, fit: Literal["pad", "crop", "stretch"] = "pad", cut: Literal["end", "start", "refuse"] = "end"
+) -> Choice:
+    """A picture and its text apart, each in the form of a single text."""
+    return choice("encodings", "image_apart", **locals())
+
+
+def ImagePrefix(
+    *, fit: Literal["pad", "crop", "stretch"] = "pad", cut: Literal["end", "start", "refuse"] = "end"
+) -> Choice:
+    """A picture and its target in one row, the picture marked as the source."""
+    return choice("encodings", "image_prefix", **locals())
+
+
+def ImageText(
+    *, fit: Literal["pad", "crop", "stretch"] = "pad", cut: Literal["end", "start", "refuse"] = "end"
+) -> Choice:
+    """A picture and then its text in one row, with its label: [CLS] patches [SEP] text [SEP]."""
+    return choice("encodings", "image_text", **locals())
+
+
+def ImageTranslation(
+    *, fit: Literal["pad", "crop", "stretch"] = "pad", cut: Literal["end", "start", "refuse"] = "end"
+) -> Choice:
+    """A picture and its target apart, for an encoder and a decoder: `target` is <START> … <STOP>."""
+    return choice("encodings", "image_translation", **locals())
+
+
 def Induction(
     *,
     symbols: Annotated[int, ranges.Range(least=1, most=100000)] = 26,
@@ -443,12 +514,17 @@ def LanguageModel(
     return choice("heads", "language_model", **locals())
 
 
+def Late(*, layers: ranges.Count = 2) -> Choice:
+    """Late: the first layers attend within each modality, the others across."""
+    return choice("fusions", "late", **locals())
+
+
 def Layer(*, eps: ranges.Positive = 1e-05) -> Choice:
     """Layer norm: zero mean and unit variance, then a gain and a shift."""
     return choice("norms", "layer", **locals())
 
 
-def Learned(*, offset: ranges.Whole = 0) -> Choice:
+def Learned(*, offset: ranges.Whole = 0, patches: Literal["grid", "order"] = "grid") -> Choice:
     """Learned: one trained vector a position, added to the embedding."""
     return choice("positions", "learned", **locals())
 
@@ -517,6 +593,11 @@ def Muon(
     return choice("optimizers", "muon", **locals())
 
 
+def Never() -> Choice:
+    """Never: image and text never attend to each other."""
+    return choice("fusions", "never")
+
+
 def NumberWords(
     *,
     to: Literal["digits", "words"] = "digits",
@@ -526,6 +607,11 @@ def NumberWords(
 ) -> Choice:
     """`three hundred and five` → `305`, up to twelve digits; or back, with `to = "words"`."""
     return choice("corpora", "number_words", **locals())
+
+
+def One() -> Choice:
+    """One process: every part of a step is its own."""
+    return choice("strategies", "one")
 
 
 def Packed(*, batch_size: ranges.Count = 32) -> Choice:
@@ -665,7 +751,7 @@ def Rms(*, eps: ranges.Positive = 1e-06) -> Choice:
     return choice("norms", "rms", **locals())
 
 
-def Rotary(*, base: ranges.AboveOne = 10000.0) -> Choice:
+def Rotary(*, base: ranges.AboveOne = 10000.0, patches: Literal["grid", "order"] = "grid") -> Choice:
     """Rotary: queries and keys are turned by an angle that grows with their position."""
     return choice("positions", "rotary", **locals())
 
@@ -704,6 +790,18 @@ def Seq2Seq(*, smoothing: ranges.BelowOne = 0.0) -> Choice:
     return choice("tasks", "seq2seq", **locals())
 
 
+def Shapes(
+    *,
+    task: Literal["label", "matching", "caption"] = "label",
+    shapes: Annotated[int, ranges.Range(least=2, most=3)] = 2,
+    size: Annotated[int, ranges.Range(least=16, most=512)] = 32,
+    examples: ranges.Words = 4000,
+    seed: ranges.Seed = 0,
+) -> Choice:
+    """Two or three coloured shapes and their relation: "a red circle left of a blue square"."""
+    return choice("corpora", "shapes", **locals())
+
+
 def SharedQk(*, query_key_norm: Literal["none", "layer", "rms"] = "none") -> Choice:
     """Shared Q = K: one map gives queries and keys, another the values."""
     return choice("projections", "shared_qk", **locals())
@@ -716,7 +814,7 @@ def SharedQkv(*, query_key_norm: Literal["none", "layer", "rms"] = "none") -> Ch
 
 def Similarity(
     *,
-    objective: Literal["negatives", "cosine"] = "negatives",
+    objective: Literal["negatives", "symmetric", "cosine"] = "negatives",
     temperature: ranges.Positive = 0.05,
     highest: ranges.Positive = 1.0,
 ) -> Choice:
@@ -729,9 +827,9 @@ def Single(*, cut: Literal["end", "start", "refuse"] = "end") -> Choice:
     return choice("encodings", "single", **locals())
 
 
-def Sinusoidal() -> Choice:
+def Sinusoidal(*, patches: Literal["grid", "order"] = "grid") -> Choice:
     """Sinusoidal: fixed waves of many lengths are added to the embedding."""
-    return choice("positions", "sinusoidal")
+    return choice("positions", "sinusoidal", **locals())
 
 
 def Sorting(
@@ -774,6 +872,11 @@ def Swiglu(*, expand: ranges.Multiple = 2.6875, dropout: ranges.BelowOne = 0.0) 
 def Tagging(*, pieces: Literal["first", "mean"] = "first") -> Choice:
     """Tagging: each word of a text has a tag, such as B-PERSON, I-PERSON or O."""
     return choice("tasks", "tagging", **locals())
+
+
+def Text() -> Choice:
+    """Text: tokens, each with a vector of a table."""
+    return choice("inputs", "text")
 
 
 def TokenClassification(*, classes: ranges.Count | Literal["labels"] = "labels") -> Choice:

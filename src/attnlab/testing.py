@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from attnlab.checks.module_subject import Claim
+    from attnlab.interop.loop_checks import LoopChecks
     from attnlab.runs.findings import Finding
 
 Forward = Callable[["nn.Module", "Tensor"], Any]
@@ -71,9 +72,34 @@ def assert_tokenizer_belongs(model: nn.Module, tokenizer: Any) -> None:
 
 def assert_not_contaminated(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> None:
     """No text of `dev` or `test` is in `train`: texts, or rows with `text` or `input_ids`."""
-    from attnlab.interop.loop_checks import contamination
+    from attnlab.interop.given_texts import contamination
 
     _hold(contamination(data, tokenizer), warnings=True)
+
+
+def assert_processes_agree(loop: Callable[[LoopChecks], None], *, processes: int = 2) -> None:
+    """A training loop in several processes on this machine trains one model, each process on its own rows.
+
+    `loop` is a function of a module, called in every process with checks that it tells of its training:
+
+    def loop(checks):
+        model = DistributedDataParallel(build(seed=0))
+        checks.before(model)
+        for batch in own_batches():          # a few steps are enough
+            loss_of(model, batch).backward()
+            checks.stepping()                # gradients are there, the optimizer has not moved yet
+            ...
+        checks.finish(steps)
+    """
+    from attnlab.interop.started_loops import findings_in_processes
+
+    findings = [one for one in findings_in_processes(loop, processes) if one.check == "processes"]
+    if not findings:
+        raise AssertionError(
+            "The loop told nothing: call checks.before, checks.stepping and checks.finish in it."
+        )
+    for finding in findings:
+        _hold(finding, warnings=True)
 
 
 def assert_contract(part: type, *, untaught: Collection[str] = (), **options: object) -> None:

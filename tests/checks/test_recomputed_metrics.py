@@ -18,7 +18,7 @@ from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.statistics import loss_interval
 from attnlab.metrics import METRICS, answers, classes, tags, words
 from attnlab.metrics.metric import Estimate, Examples, Metric
-from attnlab.session.evaluating import scores_of, values_and_intervals
+from attnlab.session.defined_scores import scores_of, values_and_intervals
 from attnlab.tasks import TASKS
 from tests.checks.cases import found, made, of
 from tests.metrics.noisy_texts import written

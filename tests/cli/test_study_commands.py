@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -241,10 +242,37 @@ def test_the_exit_code_tells_results_that_are_not_what_was_asked_for(
 
 
 @pytest.mark.parametrize(
+    ("engine", "without", "sentence"),
+    [
+        (["ray"], "ray", '--on ray needs ray, which is not installed: pip install "attnlab[ray]"'),
+        (["slurm"], "submitit", 'needs submitit, which is not installed: pip install "attnlab[slurm]"'),
+        (
+            ["slurm"],
+            "",
+            "--on slurm submits jobs with sbatch, which is not on this machine's PATH; run it on a",
+        ),
+        (["ray", "--address", "127.0.0.1:9"], "", "No Ray cluster can be reached at --address 127.0.0.1:9: "),
+        (["ray", "--address", "here"], "", '--address is "here"; give HOST:PORT, or auto on a node of the'),
+    ],
+)
+@pytest.mark.parametrize("plan", [[], ["--plan"]])
+def test_an_engine_that_cannot_be_reached_is_told_before_any_work(
+    engine, without, sentence, plan, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if without:
+        monkeypatch.setitem(sys.modules, without, None)
+    result = invoke("run", "masking", "--quick", "--on", *engine, *plan)
+    assert isinstance(result.exception, ConfigError) and sentence in str(result.exception)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["masking", "--engine", "ray"], "--engine ray is not available yet"),
-        (["masking", "--engine", "rya"], "--engine takes local"),
+        (["masking", "--on", "rya"], '--on takes local or ray or slurm, not "rya"'),
+        (["masking", "--address", "here:1"], "--address here:1 is of a Ray cluster; use it with --on ray"),
         ([], "Give a study: a name"),
         (["--resume", "--out", "nowhere"], "nowhere holds no study"),
         (["--resume", "--out", "nowhere", "--quick"], "cannot be given with --resume"),

@@ -134,6 +134,27 @@ def test_killed_while_it_learns_to_understand(attnlab, task, tmp_path):
         same(outcome(folder), expected)
 
 
+@pytest.mark.parametrize("trunk", ["transformer", "gru(attention=additive)"])
+def test_killed_while_it_learns_to_translate(attnlab, trunk, tmp_path):
+    """With a vocabulary for each side, and texts that are written and scored on the way."""
+    given = merged(merged(settings(tmp_path), for_task("seq2seq", tmp_path)), CHANGES)
+    own = {"kind": "word", "vocabulary": 50, "minimum_count": 1}
+    given["data"]["target_tokenizer"] = own
+    given["model"] |= {"trunk": trunk} | ({} if trunk == "transformer" else {"heads": 4})
+    given["training"] |= {"optimizer": "adamw", "generate_every": "evaluation", "generate_examples": 4}
+    (file := tmp_path / "run.json").write_text(json.dumps(given))
+    ended = attnlab("train", file, "--out", tmp_path / "whole", inject="count", checked=False)
+    assert "Done after 9 steps" in ended.said, ended.said
+    expected, points = outcome(tmp_path / "whole"), int(ended.said.split("points ")[-1])
+    for at in random.Random(0).sample(range(points // 3, points), 2):
+        folder = tmp_path / f"run-{at}"
+        killed = attnlab("train", file, "--out", folder, inject="kill", at=at, checked=False)
+        assert killed.code == -signal.SIGKILL
+        resumed = attnlab("train", "--out", folder, "--resume", checked=False)
+        assert resumed.code == ended.code, resumed.said
+        same(outcome(folder), expected)
+
+
 @pytest.mark.parametrize("part", range(6))
 def test_killed_at_instants_all_over_a_run(attnlab, file, whole, tmp_path, part):
     """Inside steps, saves, renames, half-written files and half-written lines; `test-all` tries them all."""

@@ -30,7 +30,7 @@ from attnlab.model.model import Model
 from attnlab.runs import atomic, checkpoints
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.session import soundness
-from attnlab.studies.engines import local
+from attnlab.studies.engines import worker_process
 from attnlab.training.optimizers import Optimizers
 
 
@@ -148,7 +148,7 @@ def child(request: dict[str, Any]) -> None:
     os.dup2(errors, 2)
     os.dup2(errors, 1)
     if request["forks"]:
-        local.subprocess = SimpleNamespace(Popen=ForkedWorker, PIPE=subprocess.PIPE)  # type: ignore[assignment]
+        worker_process.subprocess = SimpleNamespace(Popen=ForkedWorker, PIPE=subprocess.PIPE)  # type: ignore[assignment]
     if not request["checked"]:
         soundness.run_checks = lambda case, names=(): []
     inject, at = request.get("inject"), int(request.get("at", 0))

@@ -110,3 +110,9 @@ def test_one_reading_gives_what_reading_split_by_split_gives(given: tuple[str, .
     for name in splits.names:
         assert [e for split, e in every if split == name] == list(splits.read(name))
     assert {split for split, _ in every} == set(splits.names)
+
+
+def test_a_training_split_without_text_is_told_the_shares_that_took_it() -> None:
+    splits = Splits(Held([Example("a single document")]), 0.5, 0.49999999)
+    with pytest.raises(DataError, match=r"Lower data\.dev_share and data\.test_share"):
+        list(splits.read("train"))

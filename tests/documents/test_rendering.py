@@ -34,6 +34,8 @@ from attnlab.documents.nodes import (
     Name,
     Notice,
     Number,
+    PictureItem,
+    Pictures,
     Section,
     Sentence,
     Table,
@@ -75,6 +77,7 @@ def every_node(text):
         Code(text),
         Details(text, [Sentence(text)]),
         Cards([CardItem(text, [Sentence(text)])]),
+        Pictures([PictureItem(b"png", text, text, [[0.5]]), PictureItem(b"png", text, text)], text, text),
         Section(text, [Sentence(text)]),
     ]
 

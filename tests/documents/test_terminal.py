@@ -50,7 +50,15 @@ def test_work_of_unknown_length_is_a_word_and_known_work_a_bar():
 def test_a_study_as_it_runs_is_a_table_like_any_other(tmp_path):
     states = ("running", "finished", "failed", "waiting")
     jobs = [
-        SimpleNamespace(arm="dot", seed=seed, status=state, folder=tmp_path / str(seed), name="", result=None)
+        SimpleNamespace(
+            arm="dot",
+            seed=seed,
+            status=state,
+            shown=state,
+            folder=tmp_path / str(seed),
+            name="",
+            result=None,
+        )
         for seed, state in enumerate(states)
     ]
     shown = []

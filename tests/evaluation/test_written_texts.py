@@ -1,10 +1,12 @@
 """What a model writes is scored as what it predicts: during training, and in a study with its interval and
 verdict."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import sacrebleu
 
 from attnlab.checks.best_step import BestStep
 from attnlab.checks.recomputed_metrics import RecomputedMetrics, scored_in_training
@@ -22,6 +24,7 @@ from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import read_events
 from attnlab.session.session import Session
 from attnlab.session.trained import Trained
+from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.studies.spec import Quick, Study
@@ -258,6 +261,13 @@ def test_a_metric_of_texts_is_compared_in_a_study(tmp_path, unchecked):
         assert (folder / FILE).is_file() and len(texts["generated"]) == len(texts["reference"]) > 20
         value = METRICS.build("echoes").value(Examples(texts))
         assert run["metrics"]["echoes"] == pytest.approx(value)
+    stated = {one["name"]: one.get("signature") for one in results["study"]["metrics"]}
+    package = sacrebleu.BLEU()
+    package.corpus_score(texts["generated"].tolist(), [texts["reference"].tolist()])
+    assert stated["bleu"] == f"BLEU|{package.get_signature()}" and stated["loss"] is None
     report = (ended.folder / "report.md").read_text()
+    assert stated["bleu"] in report.replace("\\", "")
+    again = StudyOutcome.of_json(json.loads((ended.folder / "results.json").read_text()))
+    assert again.study == ended.outcome.study
     assert "written at their place" in report and "Written texts by the length of their source" in report
     assert all(sum(one["n"] for one in run["by_length"]) == compared["documents"] for run in results["runs"])

@@ -204,6 +204,26 @@ def test_beam_is_exhaustive_search_when_it_is_wide_enough(double):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("of_sources", ["shared", 9])
+def test_beam_after_a_source_is_exhaustive_search(of_sources, double):
+    """Over every target of up to three tokens, also where sources have a vocabulary of their own."""
+    sizes = {"width": 16, "heads": 2, "layers": 1, "length": 8}
+    model = sharpened(lab.encoder_decoder(vocabulary=4, source_vocabulary=of_sources, **sizes))
+    source, end = [2, 3, 1] if of_sources == "shared" else [8, 5, 7, 4], 3
+
+    def total(new):
+        logs = model(torch.tensor([[0, *new]]), source=torch.tensor([source]))[0].log_softmax(-1)
+        return float(sum(logs[i, token] for i, token in enumerate(new)))
+
+    texts = [[*new, end] for n in range(3) for new in itertools.product(range(3), repeat=n)]
+    texts += [list(new) for new in itertools.product(range(3), repeat=3)]
+    best = sorted(texts, key=lambda t: -total(t) / len(t))[:5]
+    beams = beam_search(model, [0], width=64, length=3, penalty=1.0, stop={end}, source=source)[:5]
+    assert [h.new + [end] * h.stopped for h in beams] == best
+    assert beams[0].total == pytest.approx(total(best[0]))
+
+
+@torch.no_grad()
 def test_beams_with_a_source_keep_their_own_row(double):
     model = sharpened(lab.encoder_decoder(vocabulary=11, width=16, heads=2, layers=1, length=16))
     best = beam_search(model, [0], width=3, length=5, source=[4, 5, 6])[0]

@@ -46,12 +46,12 @@ def test_bleu_and_chrf_are_those_of_sacrebleus_command(tmp_path):
 
 
 def test_rouge_is_that_of_the_packages_command(tmp_path):
-    from rouge_score import io, rouge_scorer
-
     examples = written(n=40)
     texts, references = files_of(examples, tmp_path)
-    scorer = rouge_scorer.RougeScorer(list(ROUGES), use_stemmer=False)
-    io.compute_scores_and_write_to_csv(references, texts, tmp_path / "scores.csv", scorer, None)
+    command = [sys.executable, "-m", "rouge_score.rouge", f"--rouge_types={','.join(ROUGES)}"]
+    files = [f"--target_filepattern={references}", f"--prediction_filepattern={texts}"]
+    to = [f"--output_filename={tmp_path / 'scores.csv'}", "--aggregate=False", "--use_stemmer=False"]
+    subprocess.run([*command, *files, *to], capture_output=True, check=True)
     rows = list(csv.DictReader((tmp_path / "scores.csv").read_text().splitlines()))
     for name in ROUGES:
         each = METRICS.build(name).each(examples)

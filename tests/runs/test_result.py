@@ -41,11 +41,13 @@ FULL = RunResult(
     quality={"n": 5},
     probes=({"text": "p", "loss": 1.0},),
     attention={"tokens": ["a"], "weights": []},
+    alignment={"sentence": "a", "source": ["a"], "written": ["b"], "effect": "nats", "heads": []},
     curve={"step": [1], "loss": [2.0]},
     dev_curve={"step": [1], "loss": [3.0]},
     extra_curves={"gradient norm": {"step": [1], "value": [0.1]}},
     extra={"by_pairs": {"1": [3, 4]}},
     waited=0.1,
+    machines=({"node": "node-1", "processor": "a processor", "accelerator": ""},),
 )
 
 

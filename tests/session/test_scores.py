@@ -9,7 +9,8 @@ import torch
 
 from attnlab.data.errors import DataError
 from attnlab.generation.decoder import Decoder
-from attnlab.session.evaluating import evaluate_file, evaluate_probes, evaluate_split
+from attnlab.session.evaluating import evaluate_file, evaluate_split
+from attnlab.session.sentence_probes import evaluate_probes
 from attnlab.session.trained import Trained
 from tests.session.commands import answer, command
 from tests.training import small_run

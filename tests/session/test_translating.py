@@ -103,9 +103,7 @@ def test_a_long_source_is_refused_with_its_number_or_loses_its_end(translating):
     trained = Trained.at(translating)
     room = Translator(trained).room
     long = "cat " * (room + 3)
-    with pytest.raises(
-        ConfigError, match=rf"1 text of 2 have more than the {room} tokens.*text 2 \("
-    ) as told:
+    with pytest.raises(ConfigError, match=rf"1 text of 2 has more than the {room} tokens.*text 2 \(") as told:
         trained.translate(["cat", long])
     assert "--cut end" in str(told.value)
     with pytest.warns(UserWarning, match="1 of 1 texts cut"):
@@ -136,6 +134,36 @@ def test_lines_that_cannot_be_read_are_told_before_anything_is_written(translati
     assert summary["skipped"] == 2 and to.read_text().split("\n")[1:3] == ["", ""]
 
 
+def test_a_file_may_lose_the_ends_of_long_lines_and_what_is_odd_is_told(translating, tmp_path):
+    file, to = tmp_path / "lines.txt", tmp_path / "out.txt"
+    file.write_text(f"the cat\n{'dog ' * 200}\nthe кот 猫 .\n")
+    refused = command("predict", translating, "--data", file, "--out", to)
+    assert refused.exit_code and "line 2: it has 200 tokens" in str(refused.exception)
+    assert "--cut end" in str(refused.exception)
+    told = command("predict", translating, "--data", file, "--out", to, "--cut", "end").stdout
+    told = " ".join(told.split())
+    assert "3 rows judged" in told and "1 of 3 texts cut" in told
+    assert "(Cyrillic, CJK): “к о т 猫”" in told
+    trained = Trained.at(translating)
+    with pytest.warns(UserWarning, match="cut"):
+        assert to.read_text().splitlines()[1] == trained.translate("dog " * 200, cut="end")
+    summary = answer("predict", translating, "--data", file, "--out", tmp_path / "again.txt", "--cut", "end")
+    candidates = trained.candidates(["the cat", "the кот 猫 ."], best=1)
+    unended = sum(not best[0].stopped for best in candidates)
+    assert summary["unseen"] == list("кот猫") and summary["unended"] in (unended, unended + 1)
+
+
+def test_to_cut_texts_is_for_translators(tmp_path):
+    with checked_by():
+        rows = "".join(f"the cat {n},a\na dog {n},b\n" for n in range(40))
+        (tmp_path / "rows.csv").write_text(f"text,label\n{rows}")
+        data = {"corpus": str(tmp_path / "rows.csv"), "encoding": "single", "batching": "bucketed"}
+        small = config(tmp_path, task="classification", model={"family": "encoder"}, data=data)
+        train(small, tmp_path / "classifier")
+    refused = command("predict", tmp_path / "classifier", "cat", "--cut", "end")
+    assert refused.exit_code and "for models that translate" in str(refused.exception)
+
+
 def test_a_table_gets_a_column(translating, tmp_path):
     file, to = tmp_path / "rows.tsv", tmp_path / "out.tsv"
     file.write_text("id\tsource\ttarget\n7\tthe cat\tx\n8\ta dog\ty\n")
@@ -150,7 +178,9 @@ def test_the_command_gives_lines_or_the_best_with_scores(translating):
     trained = Trained.at(translating)
     plain = command("translate", translating, *TEXTS[:2])
     assert plain.stdout.splitlines() == trained.translate(TEXTS[:2])
-    best = answer("translate", translating, TEXTS[0], "--best", 3, "--beam", 5, "--penalty", 0)["texts"][0]
+    options = "--beam", 5, "--penalty", 0
+    best = answer("translate", translating, TEXTS[0], "--best", 3, *options)["texts"][0]
+    assert best == answer("translate", translating, TEXTS[0], "--n-best", 3, *options)["texts"][0]
     assert [c["text"] for c in best["best"]] == [
         c.text for c in trained.candidates(TEXTS[0], best=3, beam=5, penalty=0)[0]
     ]

@@ -61,7 +61,7 @@ def elsewhere(tmp_path, monkeypatch, unchecked):
 
 def test_a_study_gives_the_same_results_wherever_it_runs(tmp_path, elsewhere):
     asked = resolve(study(tmp_path, seeds=1, budget={"steps": 4}, learning_rates=(1e-3, 3e-3)))
-    ended = run_study(asked, tmp_path / "there", engine="elsewhere")
+    ended = run_study(asked, tmp_path / "there", on="elsewhere")
     assert not ended.failed
     with here():
         expected = run_study(asked, tmp_path / "here")
@@ -72,7 +72,7 @@ def test_a_study_gives_the_same_results_wherever_it_runs(tmp_path, elsewhere):
 
 
 def test_a_plan_and_the_runs_it_needs_first_go_through_the_engine(tmp_path, elsewhere):
-    made = plan(resolve(adapting(tmp_path, seeds=1)), engine="elsewhere")
+    made = plan(resolve(adapting(tmp_path, seeds=1)), on="elsewhere")
     assert [request.purpose for request in elsewhere.sent] == [Purpose.TRAIN] + [Purpose.TIME] * 3
     assert elsewhere.sent[0].config["training"]["budget"]["steps"] == 1
     assert made.seconds > 0 and made.starts["first"] > 0 and not made.reasons
@@ -81,10 +81,10 @@ def test_a_plan_and_the_runs_it_needs_first_go_through_the_engine(tmp_path, else
 def test_a_start_that_cannot_be_trained_ends_the_plan_with_its_reason(tmp_path, elsewhere, monkeypatch):
     monkeypatch.setattr(worker, "trained_run", lambda request, folder: 1 / 0)
     with pytest.raises(RuntimeError, match="The start first of small could not be trained: division by zero"):
-        plan(resolve(adapting(tmp_path, seeds=1)), engine="elsewhere")
+        plan(resolve(adapting(tmp_path, seeds=1)), on="elsewhere")
 
 
 def test_a_job_that_ends_without_a_result_is_a_failed_run(tmp_path, elsewhere, monkeypatch):
     monkeypatch.setattr(worker, "work", lambda request: Path(request.folder).mkdir(parents=True) or 3)
-    ended = run_study(resolve(study(tmp_path, seeds=1)), tmp_path / "study", engine="elsewhere")
+    ended = run_study(resolve(study(tmp_path, seeds=1)), tmp_path / "study", on="elsewhere")
     assert len(ended.failed) == 2 and "The worker ended with exit code 3" in ended.failed[0]

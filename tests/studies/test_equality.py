@@ -202,3 +202,29 @@ def test_the_report_shows_what_each_arm_really_took(tmp_path, monkeypatch):
     assert "| 16 | " in rows[1] and rows[1].endswith(" | 0.001 |")
     html = (ended.folder / "report.html").read_text()
     assert "8 steps (dot), 16 steps (long) per run" in html and said in html
+
+
+def on_machines(result, *processors):
+    machines = [{"node": f"node-{p}", "processor": p, "accelerator": ""} for p in processors]
+    return replace(result, machines=tuple(machines))
+
+
+@pytest.mark.parametrize(
+    ("arm", "verdict"),
+    [(("old",), "better"), (("new",), "invalid"), (("old", "new"), "invalid"), ((), "better")],
+)
+def test_times_of_unlike_machines_are_not_compared(tmp_path, arm, verdict):
+    given = study(tmp_path, arms={"base": {}, "arm": ONE}, metric="seconds")
+    runs = [on_machines(timed("base", seed, 30.0 + seed, 0.02), "old") for seed in range(4)]
+    runs += [on_machines(timed("arm", seed, 10.0 + seed**2 / 9, 0.02), *arm) for seed in range(4)]
+    ((row,), _) = comparisons(given, runs, tmp_path, measures())
+    notes = [str(note) for note in load_notes(given, runs)]
+    assert row.verdict == verdict and bool(notes) == (verdict == "invalid")
+    if notes:
+        assert "they were not trained on the same kind of machine throughout (on " in row.words
+        assert "of arm are not compared with the baseline's" in notes[0] and "old and new" in notes[0]
+    by_loss = study(tmp_path, arms={"base": {}, "arm": ONE})
+    times = [
+        unequal for unequal in inequalities(by_loss, "arm", runs[4:], runs[:4], {}) if unequal.kind == "time"
+    ]
+    assert bool(times) == (verdict == "better"), "nor are they said to be unequal"

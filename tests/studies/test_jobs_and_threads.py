@@ -9,8 +9,9 @@ from attnlab.model.counts import count
 from attnlab.runs.record import read_record
 from attnlab.session.session import step_flops
 from attnlab.studies import plan as planning
+from attnlab.studies.capacity import capacity_of
+from attnlab.studies.engines.local import Local
 from attnlab.studies.resolved import resolve
-from attnlab.studies.runner import at_once, jobs_sentence
 from attnlab.studies.timing import Pace
 from attnlab.training import machine
 from tests.session.commands import command
@@ -20,7 +21,7 @@ from tests.training.small_run import corpus
 
 @pytest.fixture
 def eight(monkeypatch):
-    for module in ("training.machine", "studies.runner", "studies.plan", "session.run_display"):
+    for module in ("training.machine", "studies.runner", "studies.engines.engine", "session.run_display"):
         monkeypatch.setattr(f"attnlab.{module}.cores", lambda: 8)
 
 
@@ -79,11 +80,15 @@ def test_more_jobs_than_cores_are_planned_as_taking_turns(eight, tmp_path, monke
     assert (plans[32].jobs, plans[32].threads) == (32, 1)
 
 
+def here(jobs, threads):
+    return capacity_of(Local(), {"cpu"}, jobs=jobs, threads=threads)
+
+
 def test_what_is_said_of_jobs(eight):
-    assert at_once(32, 1) == 8 and at_once(32, 4) == 2 and at_once(1, 16) == 1
-    assert jobs_sentence(10, 4, 1) == "10 runs, 4 at once, 1 thread each."
-    assert jobs_sentence(1, 8, 2) == "1 run, 1 at once, 2 threads each."
+    assert here(32, 1).at_once == 8 and here(32, 4).at_once == 2 and here(1, 16).at_once == 1
+    assert here(4, 1).sentence(10) == "10 runs, 4 at once, 1 thread each."
+    assert here(8, 2).sentence(1) == "1 run, 1 at once, 2 threads each."
     said = (
         "40 runs, 32 at once, 1 thread each. The machine has 8 cores: it takes as long as 8 at once, and more"
     )
-    assert jobs_sentence(40, 32, 1).startswith(said)
+    assert here(32, 1).sentence(40).startswith(said)

@@ -12,12 +12,14 @@ from attnlab.explain import gradient_flow
 from attnlab.explain.gradient_flow import gradient_at_token
 from attnlab.model.assemble import build_model
 from attnlab.session.session import draft_settings
+from attnlab.studies import step_timing
 from attnlab.studies.builtin import builtin, recurrent
 from attnlab.studies.matching import parameters
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
 from attnlab.studies.study_files import adjusted, load_study
 from attnlab.studies.wording import note_sentence
+from attnlab.training import machine
 from tests.studies.here import here
 
 
@@ -108,20 +110,105 @@ def test_a_gradient_does_not_reach_a_token_that_no_output_sees():
     assert 0 < far < near and model.training
 
 
-def test_the_study_ends_with_three_figures_and_their_numbers(tmp_path, monkeypatch, unchecked):
+def metrics_of(results, arm):
+    return next(run["metrics"] for run in results["runs"] if run["arm"] == arm)
+
+
+def test_the_longest_chain_is_that_of_a_graph_made_by_hand():
+    x = torch.ones(3, requires_grad=True)
+    first = x * 2
+    side_way = first.exp().sin().cos()
+    both = first + side_way  # leaf, times, exp, sin, cos, plus
+    assert step_timing.longest_chain(both) == 6
+    assert step_timing.longest_chain((both + both).sum()) == 8 and step_timing.longest_chain(x.detach()) == 0
+
+
+@pytest.mark.parametrize("trunk", ["transformer", "gru", "lstm", "gru(attention=additive)"])
+def test_only_recurrent_trunks_have_a_chain_that_grows_with_the_text(trunk):
+    sizes = {"family": "encoder_decoder", "width": 8, "layers": 1, "vocabulary": 9, "length": 70}
+    model = build_model(section_of("model", {"trunk": trunk} | sizes)).eval()
+    chains = []
+    for length in (8, 32, 64):
+        ids = torch.zeros(1, length, dtype=torch.long)
+        with step_timing.unfused():
+            chains.append(step_timing.longest_chain(model(ids, source=ids).sum()))
+    if trunk == "transformer":
+        assert max(chains) < 2 * min(chains)
+    else:
+        assert chains[1] - chains[0] >= 2 * 24 and chains[2] - chains[1] >= 2 * 32
+
+
+def clocked_times(waited=0.0):
+    """A second processor halves what the first arm takes, by a little more or less, and not the other."""
+    fast = {1: [[2.0, 2.0, 2.0], [4.0, 4.0, 4.0]], 2: [[1.0, 1.0, 1.0], [2.0, 2.2, 1.9]]}
+    slow = {1: [[3.0, 3.0, 3.0], [9.0, 9.0, 9.0]], 2: [[3.0, 3.0, 3.0], [9.0, 9.3, 8.8]]}
+    return step_timing.StepTimes(
+        lengths=[8, 16], threads=(1, 2), seconds={"fast": fast, "slow": slow}, waited=waited
+    )
+
+
+def test_what_processors_gain_is_judged_by_round_and_not_on_a_busy_machine():
+    times = clocked_times()
+    assert times.speedups("slow")[0] == [1.0] * 3
+    rows = {row[0]: row[1:] for row in step_timing.speedup_table(times, "fast", "")["rows"]}
+    assert rows["fast"][:2] == [4000.0, 1900.0] and rows["fast"][-1] == ""
+    gains = [a / b - c / d for a, b, c, d in zip([9] * 3, [9, 9.3, 8.8], [4] * 3, [2, 2.2, 1.9], strict=True)]
+    assert rows["slow"][5] == pytest.approx(sum(gains) / 3, abs=1e-4) and rows["slow"][-1] == "lower"
+    (_, slow) = step_timing.speedup_figure(times, "")["series"]
+    assert slow["y"] == pytest.approx([1.0, (9 / 9 + 9 / 9.3 + 9 / 8.8) / 3])
+    busy = step_timing.speedup_table(clocked_times(0.3), "fast", "")
+    assert busy["rows"][1][-1] == "machine busy" and "30%" in busy["note"]
+
+
+def test_times_by_the_clock_are_those_of_each_arm_at_each_length(monkeypatch):
+    """By a clock that only steps move: each takes its length in seconds, the second arm twice that, and
+    half with two threads."""
+    now = [0.0]
+    monkeypatch.setattr(step_timing.time, "perf_counter", lambda: now[0])
+
+    def step_of(factor):
+        def step(length):
+            now[0] += factor * length / torch.get_num_threads()
+            return torch.zeros(())
+
+        return step
+
+    usual = torch.get_num_threads()
+    arms = {"one": 1.0, "other": 2.0}
+    times = step_timing.step_times(
+        {arm: step_of(factor) for arm, factor in arms.items()},
+        dict.fromkeys(arms, lambda loss: None),
+        [3, 5],
+        threads=(1, 2),
+        rounds=2,
+    )
+    assert times.seconds["other"] == {1: [[6, 6], [10, 10]], 2: [[3, 3], [5, 5]]}
+    assert times.speedups("one") == [[2, 2], [2, 2]] and times.rounds == 2
+    assert torch.get_num_threads() == usual
+
+
+def test_the_study_ends_with_its_figures_and_their_numbers(tmp_path, monkeypatch, unchecked):
     whole = builtin("recurrent").only(["gru"])
     few = {**whole.set, "data.corpus.examples": 200, "data.dev_share": 0.1}
     given = replace(whole, seeds=1, budget={"steps": 2}, set=few, match="", about=("speed", "size"))
     monkeypatch.setattr(recurrent, "TIMED", (2, 4, 8))
     monkeypatch.setattr(recurrent, "DISTANCES", (2, 4))
+    monkeypatch.setattr(recurrent, "CLOCKED", 2)
+    monkeypatch.setattr(machine, "cores", lambda: 2)
     with here():
         results = run_study(resolve(given), tmp_path / "study").results
     assert [run["status"] for run in results["runs"]] == ["finished"] * 2
-    quality, gradients, seconds = results["figures"]
+    quality, gradients, seconds, chains, speedups = results["figures"]
     assert {series["name"] for series in quality["series"]} == {"transformer", "gru"}
     assert gradients["series"][1]["x"] == [2, 4] and min(gradients["series"][1]["y"]) > 0
     assert seconds["series"][0]["x"] == [2, 4, 8]
-    (table,) = results["tables"]
+    table, clocked = results["tables"]
+    by_arm = {series["name"]: series["y"] for series in chains["series"]}
+    assert by_arm["gru"][1] - by_arm["gru"][0] >= 2 * 2, "an operation a letter at the least, on both sides"
+    assert metrics_of(results, "transformer")["chain_growth"] < 1 < metrics_of(results, "gru")["chain_growth"]
+    assert [row[0] for row in clocked["rows"]] == ["transformer", "gru"]
+    assert speedups["series"][0]["x"] == [2, 4, 8]
+    assert len(results["step_times"]["seconds"]["gru"]["2"][0]) == 2
     metrics = results["runs"][1]["metrics"]
     told = {row[0]: row[2] for row in table["rows"] if row[1] == "gru"}
     wanted = {title: metrics[name] for name, title in recurrent.MEASURES.items() if name in metrics}

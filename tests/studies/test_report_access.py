@@ -9,7 +9,7 @@ from tests.studies import results as made
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
 
 DRAWN = "[...document.querySelectorAll('[data-plot]')].every((f) => 'drawn' in f.dataset)"
-TALL = 40_000
+TALL = 80_000  # higher than any page with whatever fonts: figures are drawn when they come in sight
 SIZES = {38, 28, 20, 18, 16, 15, 13, 12}
 PHONE = SIZES - {38, 28} | {25}
 

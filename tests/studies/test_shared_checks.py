@@ -75,7 +75,7 @@ def test_a_leaking_arm_is_stopped_before_any_of_its_seeds_takes_a_step(tmp_path,
 
 @pytest.mark.usefixtures("elsewhere")
 def test_where_the_first_seeds_findings_cannot_be_read_each_seed_is_checked(tmp_path, asked):
-    run_study(short(tmp_path, arms={"dot": {}}, seeds=2), tmp_path / "study", engine="elsewhere")
+    run_study(short(tmp_path, arms={"dot": {}}, seeds=2), tmp_path / "study", on="elsewhere")
     assert asked["dependency"] == [0, 1]
 
 
@@ -124,4 +124,4 @@ def test_findings_hold_only_where_nothing_but_the_seed_differs_and_they_are_whol
 
 def test_which_checks_look_at_what_a_seed_draws():
     drawn = {name for name in CHECKS if "before" in CHECKS[name].when and not CHECKS[name].same_for_seeds}
-    assert drawn == {"first_loss", "targets", "visible_targets", "fully_masked", "attention"}
+    assert drawn == {"first_loss", "targets", "visible_targets", "fully_masked", "attention", "processes"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -36,6 +36,7 @@ class MarkedRow:
     document: list[int]
     position: list[int]
     source: list[bool]
+    image: list[bool] | None = None
 
     def __len__(self) -> int:
         return len(self.real)
@@ -75,9 +76,19 @@ def rule_allows(rule: Choice, row: MarkedRow, i: int, j: int, length: int) -> bo
             size = math.ceil(length / int(rule.options["groups"]))
             together = row.position[i] // size == row.position[j] // size
             return together and rule_allows(rule.options["inner"], row, i, j, length)
+        case "group" if rule.options["by"] == "modality":
+            apart = row.image is not None and row.image[i] != row.image[j]
+            return not apart and rule_allows(rule.options["inner"], row, i, j, length)
         case "dot" | "additive" | "linear" | "argmax":
             return True
     raise UnwrittenError(f"attention {rule.kind}")
+
+
+def fusion_allows(fusion: Choice, layer: int, row: MarkedRow, i: int, j: int) -> bool:
+    """Whether image and text may meet in a layer. (Models with a bottleneck are not asked.)"""
+    if row.image is None or row.image[i] == row.image[j] or fusion.kind == "early":
+        return True
+    return fusion.kind == "late" and layer >= int(fusion.options["layers"])
 
 
 class AllowedPairs(Check):
@@ -102,15 +113,16 @@ class AllowedPairs(Check):
 
     def run(self, case: Case) -> Finding:
         settings, trunk = case.config.model, case.model.trunk
-        adapter = case.model.adapter
-        if not isinstance(trunk, Transformer) or (adapter is not None and adapter.stands_before):
+        if not isinstance(trunk, Transformer) or case.model.stands_before:
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_transformer")
         if case.pretrained or sampled_layers(case.model) is not None:
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "other_layers")
         model = sample_of(case.model).double().eval()
         pairs = 0
         try:
-            for row, rows in rows_of(model, case.config.longest_text, case.dataset.tokenizer.size):
+            patches = 0 if settings.picture is None else settings.picture.patches
+            size = case.dataset.tokenizer.common_size
+            for row, rows in rows_of(model, case.config.longest_text, size, patches):
                 for name, weights, asked in weights_of(model, rows):
                     wanted, real = allowed_by(settings, asked, row), torch.tensor([one.real for one in row])
                     pairs += wanted.numel()
@@ -167,6 +179,8 @@ def allowed_by(settings: ModelSettings, asked: AttentionPlace, rows: Sequence[Ma
     def allows(row: MarkedRow, i: int, j: int) -> bool:
         if not row.real[j] or row.document[i] != row.document[j]:
             return False
+        if not asked.cross and not fusion_allows(settings.fusion, asked.layer, row, i, j):
+            return False
         return mask_allows(mask, row, i, j) and rule_allows(rule, row, i, j, settings.length)
 
     length = range(len(rows[0]))
@@ -174,9 +188,10 @@ def allowed_by(settings: ModelSettings, asked: AttentionPlace, rows: Sequence[Ma
 
 
 def rows_of(
-    model: Model, longest: int, vocabulary: int
+    model: Model, longest: int, vocabulary: int, patches: int = 0
 ) -> Iterator[tuple[list[MarkedRow], tuple[Tensor, Tokens]]]:
-    """A row of the model's length that nothing is marked in, and rows with padding, documents and source."""
+    """A row of the model's length that nothing is marked in, one with so many patches of a picture, and rows
+    with padding, documents and source."""
     generator = torch.Generator().manual_seed(4)
     asks = model.trunk.asks_for_source
     length = int(min(longest, LONGEST))
@@ -185,6 +200,11 @@ def rows_of(
     )
     source = torch.tensor([whole.source]) if asks else None
     yield [whole], (random_ids(vocabulary, 1, length, generator), Tokens.of(length, source=source))
+    if patches:
+        image = [0 < n <= min(patches, length - 2) for n in range(length)]
+        patch = torch.tensor([image]).long().cumsum(1) * torch.tensor([image])
+        pictured = Tokens.of(length, source=source, patch=patch)
+        yield [replace(whole, image=image)], (random_ids(vocabulary, 1, length, generator), pictured)
     short, pad = min(SHORT, length), min(SHORT, length) // 4
     real = [[n >= pad for n in range(short)], [n < short - pad for n in range(short)], [True] * short]
     texts = [[0] * short, [0] * short, [int(n >= short // 2) for n in range(short)]]

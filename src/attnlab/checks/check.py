@@ -14,6 +14,7 @@ from typing import ClassVar
 import torch
 
 from attnlab.checks import CHECKS
+from attnlab.checks.process_facts import SharedStep
 from attnlab.checks.step_replay import Replays
 from attnlab.checks.trained_text import TrainedText
 from attnlab.config.schema import Config
@@ -75,6 +76,8 @@ class Case:
     evaluator: Evaluator | None = None
     backward: Callable[[Model, list[Prepared]], tuple[float, Mapping[str, float]]] | None = None
     replays: Replays | None = None
+    processes: Callable[[], SharedStep | None] | None = None
+    """What several processes of the run have, and did in the last step that was looked at."""
     progress: Callable[[int, int], None] = lambda done, of: None
 
 

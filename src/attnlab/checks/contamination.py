@@ -59,11 +59,14 @@ class Contamination(Check):
         dataset = case.dataset
         if len(dataset.splits.names) < 2:
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "one_split")
-        return self.judge(case.when, dataset.overlap, dataset.tokenizer.text)
+        own = dataset.tokenizer
+        both = [own] if own.target is own else [own, own.target]
+        return self.judge(case.when, dataset.overlap, *(tokenizer.text for tokenizer in both))
 
-    def judge(self, when: When, overlap: Counts, tokenizer_text: TrainingText | None = None) -> Finding:
-        """What splits share (see data/overlap.py), and the text that the tokenizer was trained on."""
-        pairs, tokenizer = overlap["pairs"], tokenizer_overlaps(tokenizer_text, overlap)
+    def judge(self, when: When, overlap: Counts, *tokenizer_texts: TrainingText | None) -> Finding:
+        """What splits share (see data/overlap.py), and the texts that tokenizers were trained on."""
+        pairs = overlap["pairs"]
+        tokenizer = [share for text in tokenizer_texts for share in tokenizer_overlaps(text, overlap)]
         worst = max(pairs, key=lambda pair: float(pair["same_share"]))
         values: dict[str, Value] = {
             "pairs": [values_of(pair, overlap["own"]) for pair in pairs],

@@ -84,7 +84,7 @@ class DecodedTexts(Check):
 
     def judge(self, when: When, writer: TextWriter, texts: Examples) -> Finding:
         """Of texts that were written for the first rows of a split, as the settings of a writer say."""
-        model, tokenizer, penalty = writer.model, writer.tokenizer, writer.penalty
+        model, tokenizer, penalty = writer.model, writer.tokenizer.target, writer.penalty
         lengths = [len(ids) for ids in texts["written_ids"]]
         ended = [row for row, stopped in enumerate(texts["stopped"]) if stopped and lengths[row] <= LONGEST]
         chosen = sorted(ended, key=lambda row: (lengths[row] == 0, lengths[row]))[:TEXTS]

@@ -134,7 +134,8 @@ def bytes_of_rows_and_text(case: Case) -> tuple[int, int, int]:
     examples = dataset.first("dev", TEXTS)
     in_rows = read = tokens = row = 0
     for number, example in enumerate(examples):
-        text = Retokenised(dataset.tokenizer, example)
+        apart = rows.has("target") and case.task.predicted_column == "target"
+        text = Retokenised(dataset.tokenizer.target if apart else dataset.tokenizer, example)
         while row < len(rows) and rows.scalar("example", row) == number:
             ids, sizes = predicted(case.task, rows, row)
             in_rows, read, tokens = (

@@ -44,7 +44,7 @@ class FullyMasked(Check):
             return self.finding(case.when, Outcome.FAIL, "not_finite")
         if broken:
             return self.finding(case.when, Outcome.FAIL, "gradient_not_finite", name=broken[0])
-        if case.model.adapter is not None and case.model.adapter.stands_before:
+        if case.model.stands_before:
             return self.finding(case.when, Outcome.PASS, "adapter_seen", 0.0)
         largest = max((float(output[1].abs().max()) for _, output in outputs), default=0.0)
         if largest > 0:
@@ -57,7 +57,7 @@ def answered(model: Model, case: Case) -> Tensor:
     """The scores of a real row and one of padding."""
     length = min(LENGTH, case.config.longest_text)
     generator = torch.Generator().manual_seed(3)
-    ids = torch.randint(case.dataset.tokenizer.size, (2, length), generator=generator)
+    ids = torch.randint(case.dataset.tokenizer.common_size, (2, length), generator=generator)
     real = torch.tensor([[True], [False]]).expand(2, length)
     source = torch.zeros(2, length, dtype=torch.bool) if model.trunk.asks_for_source else None
     inputs: dict[str, Any] = {}

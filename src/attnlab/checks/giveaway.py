@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import islice
@@ -9,6 +10,7 @@ from typing import ClassVar
 
 from attnlab.checks.check import Case, Check
 from attnlab.data.example import Example
+from attnlab.data.images.decoding import facts_of
 from attnlab.data.label_quality import alike
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.typed import Value
@@ -85,4 +87,15 @@ def marks(example: Example) -> set[str]:
     """The words and signs of an example, and how it begins and ends."""
     text = f"{example.text} {example.pair or ''}".strip()
     signs = {sign for sign in text if not (sign.isalnum() or sign.isspace())}
-    return {*text.casefold().split(), *signs, f"{text[:3]}…", f"…{text[-3:]}"}
+    ends = {f"{text[:3]}…", f"…{text[-3:]}"} if text else set()
+    return {*text.casefold().split(), *signs, *ends, *picture_marks(example)}
+
+
+def picture_marks(example: Example) -> set[str]:
+    """What is known of a picture without looking at it: words of its file's name, its size and colours."""
+    if example.image is None:
+        return set()
+    facts = facts_of(example.image)
+    named = re.findall(r"[^\W\d_]+", example.image.name.rpartition(".")[0].casefold())
+    size = f"pictures of {facts.width} × {facts.height}"
+    return {size, f"pictures in mode {facts.mode}", *(f"file name {word}" for word in named)}

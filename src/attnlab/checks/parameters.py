@@ -8,6 +8,7 @@ from torch import nn
 
 from attnlab.checks.check import Case, Check
 from attnlab.checks.tensors import saved
+from attnlab.config.schema import Config
 from attnlab.model.counts import parameter_terms
 from attnlab.model.model import Model
 from attnlab.runs.findings import Finding, Outcome, When
@@ -18,8 +19,9 @@ class Parameters(Check):
     """Parameters: are there as many as declared, tied where declared, and all of them trained?
 
     Formula: parameters that the config ties (the token table of encoder, decoder and head) share one
-    storage: in memory, and in a model that is loaded from the checkpoint. The sum of all sizes is
-    that of the closed form, part by part. Without an adapter no parameter is frozen.
+    storage: in memory, and in a model that is loaded from the checkpoint; the encoder's is apart where
+    sources have a vocabulary of their own. The sum of all sizes is that of the closed form, part by
+    part. Without an adapter no parameter is frozen.
 
     When it helps: a tie that is lost by copying or loading doubles the table, and its two halves
     drift apart; a part that is frozen or there twice makes another model than the config says.
@@ -32,14 +34,17 @@ class Parameters(Check):
     same_for_seeds: ClassVar[bool] = True
 
     def run(self, case: Case) -> Finding:
-        parted = untied(case.model)
+        apart = separate(case.config)
+        parted = untied(case.model, separate=apart)
         if parted:
             return self.untied(case, parted, loaded=False)
+        if apart and one_table(case.model):
+            return self.finding(case.when, Outcome.FAIL, "one_table", 1.0)
         checkpoint = saved(case.folder, case.step)
         if isinstance(checkpoint, Checkpoint) and case.initial is not None:
             loaded = case.initial()
             load_weights(loaded, checkpoint.model)
-            parted = untied(loaded)
+            parted = untied(loaded, separate=apart)
             if parted:
                 return self.untied(case, parted, loaded=True)
         return self.counted(case)
@@ -67,9 +72,21 @@ def closed_form(model: Model) -> int | None:
         return None
 
 
-def untied(model: Model) -> list[str]:
-    """The token tables that are several tensors and should be one; none where they are one."""
-    tables: list[nn.Module] = [*model.trunk.tables(), *model.head.shared_tables()]
+def separate(config: Config) -> bool:
+    """Whether a config asks for a table of sources beside that of targets."""
+    return config.data.target_tokenizer != "shared" or config.model.source_vocabulary != "shared"
+
+
+def one_table(model: Model) -> bool:
+    """Whether a source is read with the table that targets are written with."""
+    return len({table.weight.data_ptr() for table in model.trunk.tables()}) == 1
+
+
+def untied(model: Model, *, separate: bool = False) -> list[str]:
+    """The token tables that are several tensors and should be one; none where they are one. A `separate` one
+    of sources is not among them."""
+    own = model.trunk.tables()[:1] if separate else model.trunk.tables()
+    tables: list[nn.Module] = [*own, *model.head.shared_tables()]
     names = {id(module): name for name, module in model.named_modules(remove_duplicate=False)}
     places = {parameter.data_ptr() for table in tables for parameter in table.parameters()}
     return sorted({names.get(id(table), type(table).__name__) for table in tables}) if len(places) > 1 else []

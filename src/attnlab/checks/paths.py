@@ -84,7 +84,7 @@ def paths_of(
     half, hidden = torch.arange(length)[None] >= length // 3, partial(model, objective=hidden_states)
     yield from made.paths("padded on the left", real=half, asked=hidden)
     yield from made.paths("padded on the right", real=half.flip(1), asked=hidden)
-    if model.adapter is None or not model.adapter.stands_before:
+    if not model.stands_before:
         yield from made.paths("packed documents", document=half.long(), asked=hidden)
     long = Made(model, vocabulary, whole)
     for path in long.paths("a whole row", asked=hidden):
@@ -147,12 +147,15 @@ class Made:
 
 
 def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
-    """A piece of a real batch, just as the task made it, around a document's border if it has one."""
+    """A piece of a real batch, just as the task made it, around the border of a document or picture."""
     tokens = prepared.tokens
     start = 0
     if tokens.document is not None:
         borders = (tokens.document[0, 1:] != tokens.document[0, :-1]).nonzero()
         start = max(int(borders[0]) + 1 - length // 2, 0) if len(borders) else 0
+    elif tokens.group is not None:
+        borders = (tokens.group[0, 1:] != tokens.group[0, :-1]).nonzero()  # between patches and what follows
+        start = max(int(borders[-1]) + 1 - length // 2, 0) if len(borders) else 0
     stop = min(start + length, prepared.ids.shape[1])
     if prepared.source is not None:  # one row as it is: cutting would part source and target
         start, stop = 0, prepared.ids.shape[1]
@@ -163,7 +166,11 @@ def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
         targets=ids,  # what is to be predicted plays no part
         tokens=tokens.select(row).part(start, stop),
         types=None if prepared.types is None else prepared.types[:1, start:stop],
-        vectors=None if prepared.vectors is None else prepared.vectors[:1, start:stop],
+        vectors=None
+        if prepared.vectors is None
+        else prepared.vectors[:1]
+        if prepared.source is not None
+        else prepared.vectors[:1, start:stop],
         source=None if prepared.source is None else prepared.source[:1],
         source_tokens=None if prepared.source_tokens is None else prepared.source_tokens.select(row),
     )
@@ -209,7 +216,12 @@ def scores(asked: Asked, prepared: Prepared, *, ids: Tensor, source: Tensor | No
     """The scores (N,T,V) for these ids or sources, in the coordinates of the one prepared row."""
     rows = len(ids) if source is None else max(len(ids), len(source))
     inputs: dict[str, Any] = {"types": None if prepared.types is None else prepared.types.expand(rows, -1)}
-    if prepared.vectors is not None:  # of another token another one, of the same length
+    read = prepared.source
+    if prepared.vectors is not None and source is not None and read is not None:  # beside the source
+        own = prepared.vectors.expand(len(source), -1, -1)
+        changed = torch.where(source.ne(read)[..., None], -own, own)
+        inputs["vectors"] = changed.expand(rows, -1, -1)
+    elif prepared.vectors is not None:  # of another token another one, of the same length
         same = prepared.vectors.expand(rows, -1, -1)
         inputs["vectors"] = torch.where((ids != prepared.ids)[..., None], -same, same)
     if source is not None:

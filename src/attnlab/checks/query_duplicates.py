@@ -37,6 +37,8 @@ class QueryDuplicates(Check):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_pairs")
         split = "dev" if "dev" in case.dataset.splits.names else "train"
         examples = case.dataset.first(split, TEXTS)
+        if any(example.image is not None for example in examples):
+            return self.finding(case.when, Outcome.NOT_APPLICABLE, "pictures")
         return self.judge(case.when, [(example.text, example.pair or "") for example in examples])
 
     def judge(self, when: When, pairs: Sequence[tuple[str, str]]) -> Finding:

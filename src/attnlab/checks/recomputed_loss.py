@@ -330,7 +330,8 @@ def read_alone(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> ReadAl
     model, task, nats, said = evaluator.model, evaluator.task, [], []
     longest = task.longest_answer if isinstance(task, AnswerSpans) else 0
     for line, real in enumerate(batch.real):
-        ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()))
+        patch = None if batch.patch is None else batch.patch[line][real][None]
+        ids, tokens = prepared.ids[line][real][None], Tokens.of(int(real.sum()), patch=patch)
         beside = {"types": prepared.types, "vectors": prepared.vectors}
         given = {name: column[line][real][None] for name, column in beside.items() if column is not None}
         scores = model(ids, tokens, **given)[0].double()
@@ -347,22 +348,36 @@ def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
     """The loss of two texts by the cosine of their vectors, each text read alone."""
     task = evaluator.task
     assert batch.target_ids is not None and batch.target_real is not None
-    sides = (batch.ids, batch.real), (batch.target_ids, batch.target_real)
-    first, second = (
-        torch.stack([alone(evaluator.model, row[kept]) for row, kept in zip(*side, strict=True)])
-        for side in sides
+    first = torch.stack([first_alone(evaluator.model, batch, line) for line in range(len(batch.ids))])
+    second = torch.stack(
+        [
+            alone(evaluator.model, row[kept])
+            for row, kept in zip(batch.target_ids, batch.target_real, strict=True)
+        ]
     )
     cosines = torch.nn.functional.cosine_similarity(first[:, None], second[None], dim=-1)
     if task.target.compares_batch:
-        rows = [(cosines[line], {"targets": prepared.targets, "line": line}) for line in range(len(first))]
+        rows = [
+            (cosines[line], {"targets": prepared.targets, "line": line, "from_second": cosines[:, line]})
+            for line in range(len(first))
+        ]
     else:
         own = zip(cosines.diagonal(), prepared.targets, strict=True)
         rows = [(cosine[None], {"targets": number}) for cosine, number in own]
     return torch.stack([task.target.plain_loss(scores, row) for scores, row in rows])
 
 
-def alone(model: Model, ids: Tensor) -> Tensor:
-    vector: Tensor = model(ids[None])[0]
+def first_alone(model: Model, batch: Batch, line: int) -> Tensor:
+    """The vector of a row's first text, or of its picture."""
+    real = batch.real[line]
+    if batch.patch is None:
+        return alone(model, batch.ids[line][real])
+    tokens = Tokens.of(int(real.sum()), patch=batch.patch[line][real][None])
+    return alone(model, batch.ids[line][real], tokens, vectors=batch.vectors[line][real][None])
+
+
+def alone(model: Model, ids: Tensor, tokens: Tokens | None = None, **beside: Tensor) -> Tensor:
+    vector: Tensor = model(ids[None], tokens, **beside)[0]
     return vector.double()
 
 

@@ -172,7 +172,8 @@ def is_plain(examples: Iterable[Example]) -> bool:
 def keys_of(example: Example, *, lines: bool) -> list[str]:
     """A hash of what is read of an example, or one of each long line of its text, if it has any."""
     if not lines:
-        return [hashed(example.text, example.pair or "", example.target or "")]
+        picture = () if example.image is None else (example.image.digest,)
+        return [hashed(example.text, example.pair or "", example.target or "", *picture)]
     texts = [line for line in example.text.splitlines() if line.strip()]
     return [hashed(line) for line in texts if len(line.split()) >= LONG] or [hashed(line) for line in texts]
 

@@ -74,8 +74,8 @@ class Source:
     def rows(self) -> dict[str, list[SourceRow]]:
         """The rows of every split, in the order of the files."""
         rows: dict[str, list[SourceRow]] = {}
-        for given, files in self.corpus.files.items():
-            for row in (row for file in files for row in self.rows_of(file)):
+        for given in self.corpus.files:
+            for row in self.rows_in(given):
                 rows.setdefault(self.side(row) if given == "train" else given, []).append(row)
         return rows
 
@@ -92,6 +92,24 @@ class Source:
                 return split
             share -= self.made.get(split, 0.0)
         return "train"
+
+    def rows_in(self, given: str) -> Iterator[SourceRow]:
+        """What the files of a split hold."""
+        files, targets = self.corpus.files[given], self.corpus.targets.get(given, ())
+        if targets:
+            for source, target in zip(files, targets, strict=True):
+                yield from self.rows_of_two(source, target)
+            return
+        for file in files:
+            yield from self.rows_of(file)
+
+    def rows_of_two(self, source: Path, target: Path) -> Iterator[SourceRow]:
+        """The lines of one file, each with that of the other which has its number."""
+        with opened(source, self.corpus.encoding) as read, opened(target, self.corpus.encoding) as written:
+            for number, (text, translated) in enumerate(zip(read, written, strict=True), start=1):
+                if text.strip() or translated.strip():
+                    values = {"text": text.strip(), "target": translated.strip()}
+                    yield SourceRow(f"{source} line {number}", values)
 
     def rows_of(self, file: Path) -> Iterator[SourceRow]:
         """What a file holds."""

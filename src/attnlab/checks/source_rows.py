@@ -100,7 +100,7 @@ def batches_of(case: Case, split: str) -> Iterator[tuple[Batch, Loader]]:
 
 def padding_targets(case: Case, batch: Batch) -> float:
     """The share of targets that are the padding token, of a task that predicts words."""
-    specials = case.dataset.tokenizer.specials
+    specials = case.dataset.tokenizer.target.specials
     others = {specials.stop, specials.start, specials.unknown, None}
     if not case.task.predicts_words or specials.pad in others:
         return 0.0
@@ -118,9 +118,9 @@ def mismatches(case: Case, split: str, source: Source, batch: Batch, loader: Loa
     rows = batch.rows[:ROWS].tolist()
     for row in rows:
         line = lines(int(examples[row]))
-        for held, written in texts_of(batch, row, line):
-            if not holds(case.dataset.tokenizer, held, written):
-                shown = case.dataset.tokenizer.decode(held)
+        for tokenizer, held, written in texts_of(batch, row, line, case.dataset.tokenizer):
+            if not holds(tokenizer, held, written, stand_ins="vectors" in batch.columns):
+                shown = tokenizer.decode(held)
                 yield Mismatch("other_text", line.place, shown[:60], written[:60])
     if case.task.predicts_words or len(batch.rows) != len(batch.ids):
         return
@@ -152,27 +152,38 @@ def source_lines(case: Case, split: str, source: Source) -> Any:
     return None
 
 
-def texts_of(batch: Batch, row: int, line: SourceRow) -> Iterator[tuple[list[int], str]]:
-    """The ids that a batch holds of a row, with the text of its line that they should be of."""
+def texts_of(
+    batch: Batch, row: int, line: SourceRow, tokenizer: Tokenizer
+) -> Iterator[tuple[Tokenizer, list[int], str]]:
+    """The ids that a batch holds of a row, with the tokenizer and the text of its line that they are of."""
     own = (batch.owner.expand_as(batch.ids) == row) & batch.real
     texts = " ".join(filter(None, [line.text, as_text(line.values.get("pair"))]))
     target = as_text(line.values.get("target"))
     beside = batch.target_ids is None and target
-    yield batch.ids[own].tolist(), f"{texts} {target}" if beside else texts
+    yield tokenizer, batch.ids[own].tolist(), f"{texts} {target}" if beside else texts
     if batch.target_ids is not None and batch.target_real is not None and target:
         at = batch.rows.tolist().index(row)
-        yield batch.target_ids[at][batch.target_real[at]].tolist(), target
+        yield tokenizer.target, batch.target_ids[at][batch.target_real[at]].tolist(), target
 
 
 def as_text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def holds(tokenizer: Tokenizer, ids: Sequence[int], text: str) -> bool:
-    """Whether each stretch of ids between special tokens stands in a text: as tokens, or as characters."""
+def holds(tokenizer: Tokenizer, ids: Sequence[int], text: str, *, stand_ins: bool = False) -> bool:
+    """Whether each stretch of ids between special tokens stands in a text: as tokens, or as characters.
+    Unknown ones may be `stand_ins` of vectors, else there are no more than the text has."""
     special = tokenizer.special_ids - {tokenizer.specials.unknown}
     stretches = [list(ids) for is_special, ids in groupby(ids, key=special.__contains__) if not is_special]
     written = tokenizer.inner.encode(text, add_special_tokens=False).ids if len(text) <= LONGEST else []
+    unknown = tokenizer.specials.unknown
+    if (
+        unknown is not None
+        and written
+        and not stand_ins
+        and list(ids).count(unknown) > written.count(unknown)
+    ):
+        return False  # words that it knows were read as unknown ones
     return all(within(stretch, written) or spelt(tokenizer, stretch, text) for stretch in stretches)
 
 

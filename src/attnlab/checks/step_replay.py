@@ -26,7 +26,7 @@ from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
 from attnlab.model.draws import seed_everything
-from attnlab.runs.events import Stepped
+from attnlab.runs.events import Event, Stepped, Stepping
 from attnlab.runs.typed import Value
 from attnlab.tasks.task import Prepared
 from attnlab.training.checkpoint import Checkpoint, read_checkpoint
@@ -81,6 +81,25 @@ class Kept:
     batches: Sequence[Prepared]
 
 
+class ReplayTurns:
+    """The moments at which a step is replayed, as every process knows them: the first one needs weights then
+    of which each may have a part."""
+
+    def __init__(self, loop: Loop):
+        self.loop, self.first, self.late, self.taken = loop, True, False, False
+
+    def __call__(self, event: Event) -> None:
+        """The first process replays."""
+
+    def asks_weights(self, event: Event) -> bool:
+        if isinstance(event, Stepping):
+            late = not self.late and self.loop.progress(self.loop.state) >= LATE
+            self.taken = (self.first or late) and not self.loop.strategy.whole_weights
+            self.late, self.first = self.late or late, False
+            return self.taken
+        return isinstance(event, Stepped) and self.taken
+
+
 class StepReplay:
     """Replays the first step of a process and one late step, and sees that every step moves the weights.
 
@@ -92,7 +111,8 @@ class StepReplay:
         self.loop, self.loader, self.settings = loop, loader, loop.settings
         self.result, self.kept = Replays(), list[Kept]()
         self.first, self.late = True, False
-        self.slices = [p.detach().view(-1)[:SLICE] for p in self._spread(SLICES)]
+        watched = self._spread(SLICES) if loop.strategy.whole_weights else []  # they are there between steps
+        self.slices = [p.detach().view(-1)[:SLICE] for p in watched]
         self.seen: Tensor | None = None
         self.last: tuple[Tensor, Tensor, Stepped] | None = None
         """The watched numbers before and after the last step that moved them."""
@@ -147,7 +167,8 @@ class StepReplay:
         loop, checkpoint = self.loop, self._checkpoint()
         compared = self._compared()
         weights = {name: p.detach().clone() for name, p in compared.items()}
-        moments, before, place = loop.optimizer.state(), amounts_of(vars(loop.state)), loop.loader.state()
+        moments = loop.strategy.moments(loop.optimizer)
+        before, place = amounts_of(vars(loop.state)), loop.loader.state()
         if self.first:
             moments, before = {}, Amounts()
             place = {"epoch": 0, "batch": 0, "fingerprint": self.loader.fingerprint}
@@ -272,7 +293,7 @@ class StepReplay:
     def _actual(self, inputs: StepInputs) -> dict[str, Tensor]:
         """The weights and the optimizer's tensors as the loop left them."""
         named = {n: p.detach() for n, p in self.loop.model.named_parameters() if n in inputs.weights}
-        held = self.loop.optimizer.state()
+        held = self.loop.strategy.moments(self.loop.optimizer)
         return named | {key: v for key, v in held.items() if key.rsplit("/", 1)[0] in inputs.weights}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import torch
@@ -129,9 +130,15 @@ class Subject(ABC):
     def outputs_of(self, ids: Tensor) -> Tensor:
         """What the model makes of each id (N) as a row of one token, (N,D) in float64."""
 
-    def embeddings_of(self, ids: Tensor) -> Tensor | None:
-        """The vector (N,D) that each id is read as; None where it is not known."""
-        return None
+    def tables_of_ids(self) -> list[tuple[int, Callable[[Tensor], Tensor]]]:
+        """How many ids each table has and the vectors (N,D) that it reads ids as; none where that is not
+        known."""
+        return []
+
+    @property
+    def text_ids(self) -> int:
+        """How many ids a text may have; its source may have fewer, or more."""
+        return self.vocabulary
 
     # padding and company
 
@@ -214,12 +221,15 @@ class OwnSubject(Subject):
         batch: Callable[[], Prepared | None] = lambda: None,
         copied: bool = True,
         learned: bool = False,
+        sizes: Sequence[int] = (),
     ):
-        """Without `copied` the model is asked as it is, in its own precision."""
+        """Without `copied` the model is asked as it is, in its own precision. `sizes` are the ids of texts
+        and of sources, where these have vocabularies of their own."""
         self.model: Model = sample_of(model).double() if copied else model
         self.given = model
         self.layers = sampled_layers(model)
-        self.vocabulary = model.vocabulary if vocabulary is None else vocabulary
+        self.vocabulary = model.common_vocabulary if vocabulary is None else vocabulary
+        self.sizes = tuple(sizes) or (self.vocabulary,)
         self.room = int(min(model.trunk.longest, LONGEST)) if room is None else room
         self.length, self.whole = min(length, self.room), min(whole, self.room)
         self.when, self.masking, self.batch, self.learned = when, masking, batch, learned
@@ -229,7 +239,8 @@ class OwnSubject(Subject):
         """The model of a run, with the batches that it meets."""
         return cls(
             case.model,
-            vocabulary=case.dataset.tokenizer.size,
+            vocabulary=case.dataset.tokenizer.common_size,
+            sizes=case.dataset.tokenizer.sizes,
             room=case.config.longest_text,
             when=case.when,
             masking=case.config.model.masking,
@@ -267,15 +278,23 @@ class OwnSubject(Subject):
         """Its hidden states, of which the head makes scores."""
         trunk = self.model.trunk
         marked = torch.zeros(1, 1, dtype=torch.bool) if trunk.asks_for_source else None
-        inputs: dict[str, Any] = {"source": ids[:1, None].expand(len(ids), 1)} if trunk.reads_source else {}
+        source = ids[:1, None] % trunk.tables()[-1].num_embeddings
+        inputs: dict[str, Any] = {"source": source.expand(len(ids), 1)} if trunk.reads_source else {}
         tokens = Tokens.of(1, source=marked)
         states: Tensor = self.model.eval()(ids[:, None], tokens, objective=hidden_states, **inputs)
         return states.flatten(1)
 
-    @torch.no_grad()
-    def embeddings_of(self, ids: Tensor) -> Tensor | None:
+    def tables_of_ids(self) -> list[tuple[int, Callable[[Tensor], Tensor]]]:
         tables = self.model.trunk.tables()
-        return torch.cat([table(ids) for table in tables], -1) if tables else None
+        if len(self.sizes) > 1:
+            return [
+                (size, partial(vectors_of, [table])) for size, table in zip(self.sizes, tables, strict=True)
+            ]
+        return [(self.vocabulary, partial(vectors_of, tables))] if tables else []
+
+    @property
+    def text_ids(self) -> int:
+        return self.sizes[0]
 
     def scores_by_place(self, ids: Tensor, *, prompt: int, source: Tensor) -> Tensor:
         trunk, length = self.model.trunk, ids.shape[1]
@@ -321,6 +340,12 @@ class OwnSubject(Subject):
         after = slice(None), slice(ids.shape[1] - last, None)
         scores: Tensor = self.model(ids, Tokens.of(ids.shape[1], source=source), places=after, **inputs)[0]
         return scores
+
+
+@torch.no_grad()
+def vectors_of(tables: Sequence[nn.Embedding], ids: Tensor) -> Tensor:
+    """What tables hold for ids, side by side."""
+    return torch.cat([table(ids) for table in tables], -1)
 
 
 def by_place_and_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> tuple[Tensor, Tensor]:

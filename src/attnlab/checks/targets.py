@@ -111,7 +111,7 @@ class Targets(OfTargets):
         for row in range(count):
             target = rows.ragged("target", row).tolist()
             inside = target[len(form.before) : len(target) - len(form.end)]
-            whole = tokenizer.encode(examples[row].pair or "")
+            whole = tokenizer.encode(examples[row].second or "")
             cut = len(whole) - len(inside)
             wrong += inside not in (whole[: len(inside)], whole[cut:] if cut >= 0 else None)
         if not wrong:
@@ -246,7 +246,7 @@ def example(prepared: Prepared, tokenizer: Tokenizer) -> dict[str, str]:
     """An input and its target, as a person reads them, from the middle of the first row that has one."""
     row, place = (prepared.targets != IGNORE).nonzero()[prepared.count // 2].tolist()
     read, wanted = int(prepared.ids[row, place]), int(prepared.targets[row, place])
-    return {"read": tokenizer.token(read), "target": tokenizer.token(wanted)}
+    return {"read": tokenizer.target.token(read), "target": tokenizer.target.token(wanted)}
 
 
 def labels_of(rows: Rows, count: int) -> dict[int, Any]:

@@ -42,8 +42,9 @@ class TokenIds(ModelCheck):
 
     def answer(self, subject: Subject) -> Finding:
         subject.refuse_unusable()
-        every, asked = torch.arange(subject.vocabulary), asked_ids(subject)
-        sweeps = [("embeddings", every, subject.embeddings_of), ("outputs", asked, subject.outputs_of)]
+        asked, tables = asked_ids(subject), subject.tables_of_ids()
+        sweeps = [("embeddings", torch.arange(size), read) for size, read in tables]
+        sweeps.append(("outputs", asked, subject.outputs_of))
         for kind, ids, read in sweeps:
             again = equal_to_earlier(ids, read)
             if again:
@@ -51,14 +52,14 @@ class TokenIds(ModelCheck):
                 few = subject.learned and len(again) <= FEW * len(ids)
                 outcome = Outcome.WARN if few else Outcome.FAIL
                 return self.finding(subject.when, outcome, kind, float(len(again)), **values)
-        values = {"ids": len(asked), "vocabulary": subject.vocabulary}
+        values = {"ids": len(asked), "vocabulary": subject.text_ids}
         return self.finding(subject.when, Outcome.PASS, "distinct", 0.0, **values)
 
 
 def asked_ids(subject: Subject) -> Tensor:
     """The ids that are asked, in their order: fewer of larger models."""
     parameters = sum(p.numel() for p in subject.model.parameters())
-    vocabulary, most = subject.vocabulary, max(LEAST, min(MOST, WORK // max(parameters, 1)))
+    vocabulary, most = subject.text_ids, max(LEAST, min(MOST, WORK // max(parameters, 1)))
     if vocabulary <= most:
         return torch.arange(vocabulary)
     ends = torch.cat([torch.arange(most // 4), torch.arange(vocabulary - most // 4, vocabulary)])
@@ -66,15 +67,12 @@ def asked_ids(subject: Subject) -> Tensor:
     return torch.cat([ends, between]).unique()
 
 
-def equal_to_earlier(ids: Tensor, read: Callable[[Tensor], Tensor | None]) -> list[tuple[int, int]]:
+def equal_to_earlier(ids: Tensor, read: Callable[[Tensor], Tensor]) -> list[tuple[int, int]]:
     """Ids that are read as an earlier one is, with that one."""
     seen: dict[bytes, int] = {}
     again = []
     for some in ids.split(AT_ONCE):
-        vectors = read(some)
-        if vectors is None:
-            break
-        for number, row in zip(some.tolist(), vectors.detach().contiguous().numpy(), strict=True):
+        for number, row in zip(some.tolist(), read(some).detach().contiguous().numpy(), strict=True):
             earlier = seen.setdefault(row.tobytes(), number)
             if earlier != number:
                 again.append((earlier, number))

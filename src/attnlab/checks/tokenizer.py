@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from attnlab.checks.check import Case, Check
 from attnlab.data.errors import DataError
-from attnlab.data.tokenizers.tokenizer_files import load
+from attnlab.data.tokenizers.tokenizer_files import load_run
 from attnlab.runs.findings import Finding, Outcome, When
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.typed import Value
@@ -18,7 +18,8 @@ class TokenizerIdentity(Check):
 
     Formula: the fingerprints of the run's tokenizer.json, of the dataset's tokenizer and of run.json
     are one; so are vocabulary size, special tokens and the ids of four fixed strings, as they were
-    recorded when the run began; and the model's table has a row for each id.
+    recorded when the run began; and the model's table has a row for each id. Where targets have a
+    vocabulary of their own, this holds for both.
 
     When it helps: with another checkpoint's tokenizer every id is a valid one and means another word.
 
@@ -35,7 +36,7 @@ class TokenizerIdentity(Check):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "no_folder")
         record = read_record(case.folder)
         try:
-            saved = load(case.folder / "tokenizer.json")
+            saved = load_run(case.folder, separate=len(own.sizes) > 1)
         except (OSError, DataError) as error:
             return self.finding(case.when, Outcome.FAIL, "unreadable", error=str(error))
         differences = [
@@ -45,12 +46,15 @@ class TokenizerIdentity(Check):
         if record.get("tokenizer", own.fingerprint) != own.fingerprint:
             prints = {"held": str(record["tokenizer"]), "own": own.fingerprint}
             differences.append({"kind": "fingerprint", **prints})
-        rows = case.model.vocabulary
-        if rows < own.size:
-            differences.append({"kind": "rows", "rows": rows, "ids": own.size})
+        tables = (table.num_embeddings for table in case.model.trunk.tables())
+        for rows, ids in zip(tables, own.sizes, strict=False):
+            if rows < ids:
+                differences.append({"kind": "rows", "rows": rows, "ids": ids})
         if differences:
             return self.finding(case.when, Outcome.FAIL, "other", differences=differences)
-        return self.finding(case.when, Outcome.PASS, "same", 0.0, fingerprint=own.fingerprint, ids=own.size)
+        return self.finding(
+            case.when, Outcome.PASS, "same", 0.0, fingerprint=own.fingerprint, ids=sum(own.sizes)
+        )
 
 
 def different(where: str, recorded: Mapping[str, Any], own: Mapping[str, Any]) -> list[dict[str, Value]]:

@@ -64,7 +64,7 @@ class VisibleTargets(OfTargets):
         there = prepared.targets != IGNORE
         left = there & (prepared.ids == prepared.targets)
         stretches = [bool(left[row, places].all()) for row, places in runs(there)]
-        allowed = min(1.0, case.task.shown_targets + 1 / case.dataset.tokenizer.size)
+        allowed = min(1.0, case.task.shown_targets + 1 / case.task.vocabulary.size)
         share = float(left.sum()) / float(there.sum())
         luck = bdtrc(sum(stretches) - 1, len(stretches), allowed)
         outcome, kind = (Outcome.FAIL, "at_their_place") if luck < UNLIKELY else (Outcome.PASS, "hidden")

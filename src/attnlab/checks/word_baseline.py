@@ -48,8 +48,8 @@ class WordBaseline(Check):
     counting words was not worth its training.
 
     Cannot see: labels that were moved in some rows only, or in fewer than about 400 rows; labels that depend
-    on order or meaning and not on words (a suspicion there is wrong); pairs of texts, of which labels are not
-    suspected.
+    on order or meaning and not on words (a suspicion there is wrong); pairs of texts and texts with pictures,
+    of which labels are not suspected.
     """
 
     when: ClassVar[tuple[When, ...]] = ("before", "after")
@@ -86,7 +86,7 @@ class WordBaseline(Check):
         """Whether labels of classes may not belong to their texts."""
         task = case.task
         rows = spread_rows(case.dataset, ROWS) if task.target.one_name else []
-        if not rows or any(row.pair is not None for row in rows):
+        if not rows or any(row.pair is not None or row.image is not None for row in rows):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "not_suspected")
         if len({row.text for row in rows}) < VARIED * len(rows):
             return self.finding(case.when, Outcome.NOT_APPLICABLE, "alike", rows=len(rows))

@@ -21,7 +21,7 @@ from attnlab.cli.import_option import group_with_imports, with_imports
 from attnlab.config.registry import locate
 from attnlab.config.values import shortened
 from attnlab.config.visible_text import visible
-from attnlab.runs.faults import RunError
+from attnlab.runs.faults import EndedElsewhereError, RunError
 
 COMMANDS = {
     "list": "attnlab.cli.listing:list_",
@@ -128,11 +128,13 @@ app = typer.Typer(name="attnlab", cls=Commands, callback=attnlab, no_args_is_hel
 
 def main() -> None:
     """Run the command line. A person's mistake is one sentence and exit code 2, a failed run exit code 1."""
-    warnings.showwarning = lambda message, *_, **__: warn(str(message))
+    warnings.showwarning = lambda message, *_, **__: warn_once(str(message))
     accept_any_terminal()
     gc.set_threshold(KEPT_OBJECTS)
     try:
         app(prog_name="attnlab")
+    except EndedElsewhereError:
+        sys.exit(1)
     except RunError as error:
         fail(str(error))
         sys.exit(1)
@@ -148,6 +150,19 @@ def main() -> None:
     except ValueError as error:  # a person's mistake, ConfigError among them; ours are assertions
         fail(str(error))
         sys.exit(2)
+
+
+def warn_once(message: str) -> None:
+    """A warning; of several processes that train together, by the first that has it."""
+    from attnlab.cli.train import in_processes
+
+    if in_processes():
+        from attnlab.training.strategies.processes import current
+
+        if not current().claims(message):
+            return
+        message = message if current().first else f"Process {current().rank}: {message}"
+    warn(message)
 
 
 def fail_for_memory(message: str) -> None:

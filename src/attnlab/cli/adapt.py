@@ -35,9 +35,12 @@ from attnlab.cli.corpus_options import (
 )
 from attnlab.cli.train import (
     FoldsOption,
+    ProcessesOption,
+    RestartsOption,
     ShowBatchOption,
     finish,
     finish_folds,
+    in_processes,
     say_baselines,
     saying_how_to_resume,
 )
@@ -111,6 +114,8 @@ def adapt(
     encoding: EncodingOption = "",
     separator: SeparatorOption = "",
     skip_bad: SkipOption = False,
+    processes: ProcessesOption = 1,
+    restarts: RestartsOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Adapt a trained model to your own labelled texts: fine-tune it, or train a small part on it."""
@@ -123,6 +128,7 @@ def adapt(
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "dev": dev, "test": test}
     reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad, "separator": separator}
     methods = methods_of(adapter)
+    refuse_processes(processes, several=len(methods) > 1 or bool(rates or folds or template or label_words))
     if len(methods) > 1:
         alone = {
             "--rates": rates,
@@ -147,6 +153,11 @@ def adapt(
         raise ConfigError(
             "--folds scores one way of training, without label words; leave out --rates and --template."
         )
+    if processes > 1:
+        from attnlab.session.launching import RunRequest, launch_run
+
+        request = RunRequest(config, place, resume, tuple(allow or ()), json=json)
+        raise typer.Exit(launch_run(request, processes=processes, restarts=restarts, tell=err.say))
     if rates:
         named = ", ".join(f"{rate:g}" for rate in rates_of(rates, config))
         err.say(f"Learning rates: {named}; a run each.")
@@ -167,6 +178,19 @@ def adapt(
     if ended.run is not None:
         return finish(ended.run, place, allow=allow or (), json=json, baselines=ended.baselines)
     return finish_rates(ended, allow=allow or (), json=json)
+
+
+def refuse_processes(processes: int, *, several: bool) -> None:
+    """Several processes train one model; torchrun starts them with `attnlab train`."""
+    if in_processes():
+        raise ConfigError(
+            "attnlab adapt starts its processes itself: attnlab adapt … --processes N. For several machines, "
+            "write its settings to a file, with start and adapter, and torchrun -m attnlab train FILE."
+        )
+    if processes > 1 and several:
+        raise ConfigError(
+            "--processes is of one run; leave out --rates, --folds and label words, and give one --adapter."
+        )
 
 
 def refuse_for_several(given: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from attnlab.documents.nodes import Sentence, Tone, strong, toned
 from attnlab.documents.terminal_text import STYLES
 
 if TYPE_CHECKING:
+    from attnlab.data.tokenizers.tokenizer import Tokenizer
     from attnlab.tasks.task import Prepared, Task
 
 ROWS, LINES = 4, 4
@@ -96,9 +97,9 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     prepared = session.task.prepare(
         next(iter(session.dataset.trained(config.seed))), stream_seed(config.seed, "masking", 0, 0)
     )
-    tokenizer, pad = session.tokenizer, session.tokenizer.pad
+    pad = session.tokenizer.pad
 
-    def text(token: int) -> str:
+    def text(token: int, tokenizer: Tokenizer = session.tokenizer.target) -> str:
         return (tokenizer.decode([token], specials=True) or tokenizer.token(token)).translate(SHOWN)
 
     rows = []
@@ -115,7 +116,7 @@ def pairs(config: Config) -> list[dict[str, Any]]:
         targets = prepared.targets[line].tolist()
         row["target"] = [text(targets[i]) if targets[i] >= 0 else None for i in kept]
         if prepared.source is not None:
-            row["source"] = [text(i) for i in prepared.source[line].tolist() if i != pad]
+            row["source"] = [text(i, session.tokenizer) for i in prepared.source[line].tolist() if i != pad]
         if prepared.tokens.source is not None:
             row["in_source"] = [bool(prepared.tokens.source[line, i]) for i in kept]
         rows.append(row)

@@ -46,6 +46,7 @@ from attnlab.documents.nodes import (
 from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
+    from attnlab.data.images.survey import PictureSurvey
     from attnlab.data.inspection import Report, SampleRow, SplitReport
 
 app = typer.Typer(help="Inspect data: rows, lengths, classes, duplicates, tokens.", no_args_is_help=True)
@@ -124,6 +125,10 @@ def report_nodes(report: Report, file: str) -> Iterator[Node]:
     if report.encoding == "question":
         yield Heading("Answers")
         yield answers_table(report)
+    if report.pictures:
+        yield Heading("Pictures")
+        yield pictures_table(report)
+        yield from map(Sentence, picture_sentences(report))
     yield Heading(f"Padding, rows encoded as {report.encoding}")
     yield waste_table(report)
     yield Heading("As the model sees it")
@@ -157,10 +162,21 @@ def made_splits_sentence(report: Report) -> Sentence:
     return Sentence(f"Taken out of train, since no file is given: {shares}, set by {settings}.")
 
 
+def picture_sentences(report: Report) -> Iterator[str]:
+    from attnlab.data.reading_wording import picture_form_sentences
+
+    return picture_form_sentences(report.pictures.values())
+
+
 def warnings(report: Report) -> Iterator[Sentence]:
     """What a person should know before believing a number made from this text."""
     from attnlab.data.encode.encoding import MUCH
-    from attnlab.data.reading_wording import decimal_sentence, quality_sentences, separator_sentences
+    from attnlab.data.reading_wording import (
+        decimal_sentence,
+        quality_sentences,
+        separator_sentences,
+        shared_picture_sentences,
+    )
 
     yield from map(Sentence, separator_sentences(report.separators))
     if decimals := decimal_sentence(report.quality):
@@ -169,6 +185,7 @@ def warnings(report: Report) -> Iterator[Sentence]:
         yield caution(f"{report.skipped:,} broken rows were left out.")
     yield from map(caution, quality_sentences(report.quality))
     yield from overlaps(report)
+    yield from map(caution, shared_picture_sentences(report.shared_pictures))
     for name, split in report.splits.items():
         if split.cuts["lost"] > MUCH * split.cuts["tokens"]:
             percent = split.cuts["lost"] / split.cuts["tokens"]
@@ -246,6 +263,28 @@ def answers_table(report: Report) -> Table:
         ("without one", *(part(s.without_answer, s.rows) for s in splits)),
     ]
     return Table(["questions", *(TableColumn(name, right=True) for name in report.splits)], rows)
+
+
+def pictures_table(report: Report) -> Table:
+    """Pictures of each split: how large they are, and in which forms."""
+    columns = ("split", "pictures", "size", "modes", "transparent", "animated", "duplicates")
+    rows = [
+        (
+            *(toned(Tone.NAME, name), known.pictures, sizes(known)),
+            ", ".join(f"{mode} {count:,}" for mode, count in known.modes.items()),
+            *(known.transparent, known.animated, report.picture_duplicates[name]),
+        )
+        for name, known in report.pictures.items()
+    ]
+    return Table(
+        [TableColumn(column, right=place in (1, 4, 5, 6)) for place, column in enumerate(columns)], rows
+    )
+
+
+def sizes(known: PictureSurvey) -> str:
+    """From the smallest picture to the largest."""
+    ends = dict.fromkeys(f"{width} × {height}" for width, height in (known.smallest, known.largest))
+    return " to ".join(ends)
 
 
 def waste_table(report: Report) -> Table:

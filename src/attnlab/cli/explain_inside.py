@@ -29,7 +29,10 @@ ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help=STORED)]
 
 def attention(
     model: ModelArgument,
-    text: Annotated[str, typer.Option(help="The text to read; the source of an encoder-decoder.")],
+    text: Annotated[str, typer.Option(help="The text to read; the source of an encoder-decoder.")] = "",
+    image: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A picture to read, with --text where it reads both.")
+    ] = None,
     pair: Annotated[
         str, typer.Option(help="A second text; the target of a translator, by default its own translation.")
     ] = "",
@@ -40,10 +43,21 @@ def attention(
     html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show where each head looks on a text, what kind it is of, and what happens without it."""
+    """Show where each head looks on a text or a picture, what kind it is of, and what happens without it."""
+    from attnlab.config.values import ConfigError
     from attnlab.session.trained import Trained
 
-    present(Trained.at(model).attention(text, pair, layer=layer, head=head), json=json, html=html)
+    if not text and image is None:
+        raise ConfigError('Say what is read: --text "…", or --image FILE.')
+    trained = Trained.at(model)
+    if image is not None:
+        if pair:
+            raise ConfigError(
+                "--pair is a second text, and a picture is read with --text alone; leave it out."
+            )
+        looks = trained.picture_attention(image, text, layer=layer, head=head)
+        return present(looks, json=json, html=html)
+    return present(trained.attention(text, pair, layer=layer, head=head), json=json, html=html)
 
 
 def heads(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -130,16 +130,26 @@ def unseen_sentence(trained: Trained, texts: list[str]) -> str:
     """Which characters of some texts the training text does not have, and of which script they are; nothing
     where it has all, or where that is not recorded."""
     known = trained.tokenizer.text
-    characters = [] if known is None else known.unseen("".join(texts))
-    shown = [character for character in characters if not character.isspace()]
+    return characters_sentence([] if known is None else known.unseen("".join(texts)))
+
+
+def characters_sentence(unseen: Iterable[str]) -> str:
+    """The same of characters that the training text does not have."""
+    shown = [character for character in unseen if not character.isspace()]
     if not shown:
         return ""
-    scripts = dict.fromkeys(unicodedata.name(one, "").split(" ")[0].title() for one in shown if one.isalpha())
+    scripts = dict.fromkeys(script_of(character) for character in shown if character.isalpha())
     of = f" ({', '.join(filter(None, scripts))})" if any(scripts) else ""
     return shortened(
-        f"The training text has none of these characters{of}: {' '.join(shown)}. What the model "
+        f"The training text has none of these characters{of}: “{' '.join(shown)}”. What the model "
         "makes of them means nothing."
     )
+
+
+def script_of(character: str) -> str:
+    """The script of a letter, as its Unicode name begins."""
+    script = unicodedata.name(character, "").split(" ")[0]
+    return script if script == "CJK" else script.title()
 
 
 def weights_used(trained: Trained, weights: str, prompts: list[str]) -> dict[str, Any]:
@@ -221,7 +231,7 @@ def show(
     from attnlab.evaluation.sample_quality import quality
     from attnlab.session.writing import text_of
 
-    measured = quality(texts, unknown=trained.tokenizer.specials.unknown)
+    measured = quality(texts, unknown=trained.tokenizer.target.specials.unknown)
     if json:
         samples = [
             {

@@ -31,6 +31,8 @@ from attnlab.cli.corpus_options import (
     SkipOption,
     TextOption,
 )
+from attnlab.cli.generate import characters_sentence
+from attnlab.cli.translate import CutOption, unended_sentence
 from attnlab.config.values import ConfigError, coerce
 from attnlab.config.visible_text import as_cell, visible_json
 from attnlab.documents.nodes import (
@@ -79,6 +81,7 @@ def predict(
     scores: Annotated[bool, typer.Option("--scores", help="Add the probability of every class.")] = False,
     beam: Annotated[int, typer.Option(help="Beam width of a translator; 1: greedy.", min=1, max=MOST)] = 4,
     penalty: Annotated[float, typer.Option(help="Length penalty of a translator's beam.")] = 1.0,
+    cut: CutOption = "refuse",
     batch_size: Annotated[int, typer.Option(help="Batch size.", min=1, max=65_536)] = 64,
     encoding: EncodingOption = "",
     separator: SeparatorOption = "",
@@ -89,20 +92,28 @@ def predict(
     """Predict the labels of new texts, or translate a file. Exits 1 where the run failed a check."""
     if bool(texts) == (data is not None):
         raise ConfigError("Give texts, or a file of them with --data FILE --out FILE; one of the two.")
-    if (data is None) != (to is None):
+    folder = data is not None and data.is_dir()
+    if (data is None) != (to is None) and not folder:
         raise ConfigError("--data FILE and --out FILE go together: predictions of a file go to a file.")
     if to is not None:
         refuse_target(to)
     from attnlab.data.corpora.separators import Separator
-    from attnlab.session.predicting import FilePredictions, Predictor, predict_each
+    from attnlab.data.encode.encoding import Cut
+    from attnlab.session.predicting import FilePredictions, Predictor, predict_each, predict_pictures
     from attnlab.session.trained import Trained
     from attnlab.session.translating import LineTranslations, Translator
 
     trained = Trained.at(run)
     if to is not None and to.suffix in LINES and not trained.translates:
         raise ConfigError(f"--out {to}: labels go to a table; use {', '.join(FORMATS)}.")
+    side: Cut = coerce(cut, Cut, "--cut")
+    if side != "refuse" and not trained.translates:
+        raise ConfigError(
+            f"--cut {cut} is for models that translate; this one shortens texts as it was trained, by "
+            f"data.encoding {trained.config.data.encoding}."
+        )
     predictor: Predictor | Translator = (
-        Translator(trained, beam=beam, penalty=penalty)
+        Translator(trained, beam=beam, penalty=penalty, cut=side)
         if trained.translates
         else Predictor(trained, batch_size=batch_size)
     )
@@ -117,9 +128,17 @@ def predict(
         given: dict[str, Any] = {name: value for name, value in options.items() if value}
         summary = to_file(FilePredictions(predictor, data, **given), to, scores=scores, quiet=json)
         emit(summary) if json else report(summary, trained)
+    elif data is not None:
+        rows = FilePredictions(predictor, data, skip_bad=skip_bad)
+        shown_rows(list(rows), trained, skipped=rows.skipped, json=json)
     else:
-        inputs = [in_two(written) if predictor.pairs else written for written in texts or ()]
-        predictions = predict_each(inputs, predictor, pairs=predictor.pairs)
+        pictured = isinstance(predictor, Predictor) and predictor.pictured
+        in_pairs = predictor.pairs or (isinstance(predictor, Predictor) and pictured and predictor.reads_text)
+        inputs = [in_two(written) if in_pairs else written for written in texts or ()]
+        if isinstance(predictor, Predictor) and pictured:
+            predictions = predict_pictures(inputs, predictor)
+        else:
+            predictions = predict_each(inputs, predictor, pairs=predictor.pairs)
         show(texts or [], predictions, trained, predictor, json=json)
     exit_unsound(trained.unsound, allow)
 
@@ -165,12 +184,35 @@ def show(
         out.say(invalid_sentence(trained.unsound))
 
 
+def shown_rows(
+    rows: Sequence[tuple[Mapping[str, Any], Prediction]], trained: Trained, *, skipped: int, json: bool
+) -> None:
+    """The pictures of a folder with what is predicted of each."""
+    if json:
+        return emit([{**row, **asdict(prediction)} for row, prediction in rows])
+    cells = [
+        (
+            str(row.get("image", row.get("file_name", ""))),
+            *(str(value) if isinstance(value, str) else value for value in prediction.columns.values()),
+        )
+        for row, prediction in rows
+    ]
+    out.show(Table(["picture", *(rows[0][1].columns if rows else ())], cells))
+    if skipped:
+        out.say(f"{skipped:,} broken pictures were left out.")
+    if trained.unsound:
+        out.say(invalid_sentence(trained.unsound))
+    return None
+
+
 def report(summary: dict[str, Any], trained: Trained) -> None:
     skipped = f", {summary['skipped']:,} broken left out" if summary["skipped"] else ""
     rows = "1 row" if summary["rows"] == 1 else f"{summary['rows']:,} rows"
     out.say(f"{rows} judged{skipped}; predictions are in {summary['out']}.")
-    if summary["cut"]:
-        out.show(Sentence(toned(Tone.WARNING, f"{summary['cut']}.")))
+    warnings = [f"{summary['cut']}." if summary["cut"] else ""]
+    warnings += [unended_sentence(summary.get("unended", 0)), characters_sentence(summary.get("unseen", ()))]
+    for warning in filter(None, warnings):
+        out.show(Sentence(toned(Tone.WARNING, warning)))
     if trained.unsound:
         out.say(invalid_sentence(trained.unsound))
 
@@ -195,7 +237,7 @@ def lines_to_file(lines: LineTranslations, to: Path, *, quiet: bool) -> dict[str
             stream.write(f"{line}\n")
             rows += 1
             tell(rows)
-    return {"out": str(to), "rows": rows, "skipped": lines.skipped, "cut": ""}
+    return {"out": str(to), "rows": rows, "skipped": lines.skipped, **facts_of(lines.translator)}
 
 
 def to_file(predictions: FilePredictions, to: Path, *, scores: bool, quiet: bool) -> dict[str, Any]:
@@ -207,8 +249,22 @@ def to_file(predictions: FilePredictions, to: Path, *, scores: bool, quiet: bool
             write(with_prediction(row, prediction, scores=scores))
             rows += 1
             tell(rows)
-    cut = str(predictions.predictor.cuts) if predictions.predictor.cuts.cut else ""
-    return {"out": str(to), "rows": rows, "skipped": predictions.skipped, "cut": cut}
+    return {
+        "out": str(to),
+        "rows": rows,
+        "skipped": predictions.skipped,
+        **facts_of(predictions.predictor),
+    }
+
+
+def facts_of(predictor: Predictor | Translator) -> dict[str, Any]:
+    """What a person has to know of the texts that were read, and of those that were written."""
+    from attnlab.session.translating import Translator
+
+    cut = {"cut": str(predictor.cuts) if predictor.cuts.cut else ""}
+    if not isinstance(predictor, Translator):
+        return cut
+    return cut | {"unended": predictor.unended, "unseen": list(predictor.unseen)}
 
 
 def with_prediction(row: Mapping[str, Any], prediction: Prediction, *, scores: bool) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import typer
 
 from attnlab.cli.console import MOST, JsonOption, SetOption, emit, err, fail, out
 from attnlab.config.imports import IMPORTED, import_words
-from attnlab.config.values import ConfigError
+from attnlab.config.values import Choice, ConfigError
 from attnlab.documents.nodes import (
     SIGNS,
     Below,
@@ -56,7 +56,9 @@ def run(
     jobs: Annotated[
         int,
         typer.Option(
-            help="Runs at once; changes nothing but the time. 0: as many as cores.", min=0, max=1024
+            help="Runs at once; changes nothing but the time. 0: as many as there is room for.",
+            min=0,
+            max=1024,
         ),
     ] = 0,
     set: SetOption = None,
@@ -73,18 +75,25 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only estimate time and minimum detectable effect; trains nothing.")
     ] = False,
-    engine: Annotated[str, typer.Option(help="Where runs are executed (attnlab list engines).")] = "local",
+    on: Annotated[
+        str, typer.Option(metavar="ENGINE", help="Where runs go (attnlab list engines).")
+    ] = "local",
+    address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="With --on ray: a cluster that is there already.")
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Run a study: train every arm with every seed, compare, and write a report."""
-    refuse_engine(engine)
+    from attnlab.studies.engines import engine_choice
+
+    engine = engine_choice(on, address)
     chosen = study_of(study, folder, resume=resume, quick=quick, seeds=seeds, set=set or [], only=only or [])
     from attnlab.studies.resolved import resolve
 
     resolved = resolve(chosen)
     if plan:
         resumed = folder_of(resolved, folder, resume)
-        return show_plan(resolved, jobs=jobs, engine=engine, resumed=resumed, json=json)
+        return show_plan(resolved, jobs=jobs, on=engine, resumed=resumed, json=json)
     from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.live_view import live
     from attnlab.studies.runner import default_folder, run_study
@@ -95,7 +104,7 @@ def run(
         tell(f"There is nothing to resume: the study begins in {place}.")
     with live(err) as view:
         ended = run_study(
-            resolved, place, jobs=jobs, resume=resume, engine=engine, view=view, again=again, tell=tell
+            resolved, place, jobs=jobs, resume=resume, on=engine, view=view, again=again, tell=tell
         )
     return finish_study(ended, json=json)
 
@@ -113,15 +122,6 @@ def finish_study(ended: EndedStudy, *, json: bool, shown: Callable[[EndedStudy],
 
 def tell(message: str) -> None:
     err.say(message)
-
-
-def refuse_engine(engine: str) -> None:
-    from attnlab.studies.engines import ENGINES
-
-    if engine == "ray":
-        raise ConfigError("--engine ray is not available yet; use --engine local.")
-    if engine not in ENGINES:
-        raise ConfigError(f'--engine takes {" or ".join(ENGINES)}, not "{engine}".')
 
 
 def study_of(
@@ -183,10 +183,22 @@ def show(ended: EndedStudy) -> None:
     for reason in ended.failed:
         out.say(toned(Tone.WRONG, "Failed:"), f" {reason}")
     if ended.signal:
-        words = ["attnlab", "run", "--resume", "--out", str(ended.folder), *import_words(IMPORTED.values())]
+        words = ["attnlab", "run", "--resume", "--out", str(ended.folder), *engine_words(ended.on)]
+        words += import_words(IMPORTED.values())
         out.say(f"Stopped as requested; every run is saved. Continue with: {shlex.join(words)}")
     report = ended.folder / "report.html"
     out.say(f"Report: {report if report.is_file() else ended.folder / 'results.json'}")
+
+
+def engine_words(on: Choice) -> list[str]:
+    """The options that choose an engine; none for the usual one."""
+    from attnlab.studies.engines import ENGINES
+
+    usual = ENGINES.resolve(on.kind).options
+    own = [
+        word for name, value in on.options.items() if value != usual[name] for word in (f"--{name}", value)
+    ]
+    return [*(("--on", on.kind) if on.kind != ENGINES.default else ()), *own]
 
 
 COLUMNS = ("loss", "token_by_token_loss", "tokens_per_second", "bits_per_byte", "train_loss")
@@ -253,14 +265,14 @@ def folder_of(resolved: Resolved, folder: Path | None, resume: bool) -> Path | N
     return place if place is not None and (place / STUDY_FILE).is_file() else None
 
 
-def show_plan(resolved: Resolved, *, jobs: int, engine: str, resumed: Path | None, json: bool) -> None:
+def show_plan(resolved: Resolved, *, jobs: int, on: Choice, resumed: Path | None, json: bool) -> None:
     """How long each arm and the whole study take here, and the minimum detectable effect; of a study that is
     resumed, what is left."""
     from attnlab.studies.live_view import live
     from attnlab.studies.plan import plan
 
     with live(err) as view:
-        made = plan(resolved, jobs=jobs, engine=engine, view=view, resumed=resumed)
+        made = plan(resolved, jobs=jobs, on=on, view=view, resumed=resumed)
     if json:
         return emit({name: known(value) for name, value in asdict(made).items()})
     out.show(*plan_nodes(made, resolved))
@@ -269,8 +281,6 @@ def show_plan(resolved: Resolved, *, jobs: int, engine: str, resumed: Path | Non
 
 def plan_nodes(made: StudyPlan, resolved: Resolved) -> Iterator[Node]:
     """The time of every arm and of the whole, and what could be found."""
-    from attnlab.studies.runner import jobs_sentence
-
     rows: list[tuple[Inline, ...]] = [
         (f"{name} (trained first, once)", duration(seconds, 0) if math.isfinite(seconds) else "")
         for name, seconds in made.starts.items()
@@ -283,7 +293,7 @@ def plan_nodes(made: StudyPlan, resolved: Resolved) -> Iterator[Node]:
     whole = "The whole study" if left == every else f"What is left of the study, {left} of {every} runs"
     yield Sentence((f"{whole}{tuning}: about ", strong(duration(made.seconds, 0)), "."))
     runs = left + made.tuning_runs
-    yield Sentence(jobs_sentence(runs, made.jobs, made.threads))
+    yield Sentence(made.capacity.sentence(runs))
     yield detectable_sentence(made, resolved)
     yield Sentence("Nothing was trained: times are extrapolated from a few steps of each arm.", "fine")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.cli.console import JsonOption, emit, out
+from attnlab.cli.console import JsonOption, emit, err, out
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import (
     Below,
@@ -25,6 +25,7 @@ from attnlab.documents.nodes import (
 )
 from attnlab.documents.numbers import short
 from attnlab.metrics.measures import form_of, title_of
+from attnlab.runs.display import Display
 
 if TYPE_CHECKING:
     from attnlab.runs.result import RunResult
@@ -95,7 +96,11 @@ def compare(
     places: Annotated[list[Path], typer.Argument(metavar="RUN RUN …", help="Folders of runs.")],
     json: JsonOption = False,
 ) -> None:
-    """Compare runs side by side, where their numbers are comparable."""
+    """Compare runs side by side, where their numbers are comparable.
+
+    Of runs that write texts (translations, summaries), BLEU, chrF and ROUGE are of all of dev, and their
+    differences from the first run are paired text by text.
+    """
     if len(places) < 2:
         raise ConfigError("Give at least two runs; attnlab runs lists them.")
     from attnlab.runs.record import differences
@@ -103,6 +108,12 @@ def compare(
     from attnlab.studies.side_by_side import side_by_side
 
     comparison = side_by_side(places)
+    if comparison.of_texts:
+        with Display(err) as display:
+            display.work("Reading runs")
+            from attnlab.studies.paired_texts import with_written_texts
+
+            comparison = with_written_texts(comparison, places, tell=display.work)
     if json:
         return emit(comparison.as_json())
     runs = [summary.result for summary in comparison.runs]
@@ -114,6 +125,8 @@ def compare(
     out.show(measures_table(comparison, names))
     if "accuracy" in comparison.measures:
         out.show(Sentence("Below an accuracy: its 95% interval over other texts like these (Wilson)."))
+    if comparison.differences:
+        show_differences(comparison, names)
     first, *others = comparison.runs
     for summary in others:
         changes = "; ".join(map(str, differences(first.config, summary.config))) or "nothing"
@@ -121,6 +134,16 @@ def compare(
     for note in comparison.notes:
         out.say(toned(Tone.WARNING, str(note)) if note.kind is NoteKind.UNFAIR else str(note))
     return None
+
+
+def show_differences(comparison: SideBySide, names: Sequence[str]) -> None:
+    """Scores of written texts of each run minus those of the first, paired by text."""
+    from attnlab.session.scoring import difference_table
+
+    titles = dict(zip((run.result.folder for run in comparison.runs), names, strict=True))
+    for folder, estimates in comparison.differences.items():
+        out.show(difference_table(titles[folder], names[0], estimates))
+    out.show(Sentence(f"Scores of written texts are of the {comparison.texts:,} texts of dev."))
 
 
 def measures_table(comparison: SideBySide, names: Sequence[str]) -> Table:

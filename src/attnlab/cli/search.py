@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.padding import Padding
 
-from attnlab.cli.console import MOST, JsonOption, RunArgument, emit, err, out, warn
+from attnlab.cli.console import MOST, HtmlOption, JsonOption, RunArgument, emit, err, out, warn
 from attnlab.cli.corpus_options import EncodingOption, PairOption, TextOption
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Tone, strong, toned
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from attnlab.data.passage_index import Hit, IndexUpdate
 
 POOLINGS = ("trained", "mean", "first", "last")
+PICTURE = "picture"
+"""Where a hit stands that is a whole file."""
 SHOWN = 480
 """Characters of a passage that are shown."""
 
@@ -49,9 +51,11 @@ def search(
     text: TextOption = "",
     pair: PairOption = "",
     encoding: EncodingOption = "",
+    html: HtmlOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Search files by meaning. They are indexed once; later only what has changed is read again."""
+    """Search files by meaning, or pictures by words, with a model that reads both. They are indexed once;
+    later only what has changed is read again."""
     refuse_wrong_use(queries, inside, score, pooling, text or pair)
     with Display(err, shown=not json) as display:
         display.work("Opening the model")
@@ -78,6 +82,8 @@ def search(
 
         name = str(score)
         return emit({"name": name} | scored.as_json()) if json else out.show(*retrieval_nodes(scored, name))
+    if html is not None:
+        write_page(html, results)
     if json:
         queried = [{"query": query, "hits": list(map(asdict, hits))} for query, hits in results.items()]
         return emit({"index": asdict(searcher.update), "queries": queried})
@@ -119,7 +125,32 @@ def show_hits(query: str, hits: list[Hit]) -> None:
     out.say(strong(query))
     for number, hit in enumerate(hits, start=1):
         out.say(f"{number}. ", toned(Tone.NAME, hit.file), f", {hit.where}  ({hit.score:.3f})")
+        if hit.where == PICTURE:
+            continue
         out.print(Padding(inline(highlighted(shortened(hit.text), words)), (0, 0, 0, 3)))
+
+
+def write_page(file: Path, results: dict[str, list[Hit]]) -> None:
+    """A page of what was found: pictures as such, passages as their text."""
+    from attnlab.data.images.decoding import thumbnail
+    from attnlab.data.images.picture import Picture
+    from attnlab.documents.html import page
+    from attnlab.documents.nodes import DocumentPage, Items, Node, PictureItem, Pictures, Section
+    from attnlab.runs.atomic import replace_bytes
+
+    def shown(hits: list[Hit]) -> Node:
+        if all(hit.where == PICTURE for hit in hits):
+            pictures = [(Path(hit.file), hit.score) for hit in hits]
+            return Pictures(
+                [PictureItem(thumbnail(Picture(p, p.name)), p.name, f"{score:.3f}") for p, score in pictures],
+                note="The cosine of each with the query stands below it.",
+            )
+        return Items([f"{hit.file}, {hit.where} ({hit.score:.3f}): {shortened(hit.text)}" for hit in hits])
+
+    named = ", ".join(f"“{query}”" for query in results)
+    sections = [Section(query, [shown(hits)]) for query, hits in results.items()]
+    replace_bytes(file, page(DocumentPage("search", f"Nearest to {named}", sections)).encode())
+    err.say(f"Written: {file}.")
 
 
 def highlighted(text: str, words: str) -> Inline:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -29,6 +30,7 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Sentence, muted, strong
 from attnlab.runs.display import Display
 
+MOST_PROCESSES = 1024
 MOST_THREADS = 1024
 """With some ten thousand a library below ends the interpreter."""
 
@@ -44,6 +46,25 @@ FoldsOption = Annotated[
         help="Cross-validation of labelled rows: train so many times, and score each fold of the rows by the "
         "model of the others.",
         min=2,
+        max=MOST,
+    ),
+]
+LAUNCHED = "ATTNLAB_LAUNCHED"
+"""How many processes --processes started, in each of them."""
+ProcessesOption = Annotated[
+    int,
+    typer.Option(
+        help="Processes on this machine that train one model together (training.strategy says how); of "
+        "several machines, use torchrun.",
+        min=1,
+        max=MOST_PROCESSES,
+    ),
+]
+RestartsOption = Annotated[
+    int,
+    typer.Option(
+        help="How often --processes that died or hung are started again, from the last checkpoint.",
+        min=0,
         max=MOST,
     ),
 ]
@@ -83,20 +104,53 @@ def train(
             help="Threads to compute with. 0: as many as a step has work for.", min=0, max=MOST_THREADS
         ),
     ] = 0,
+    processes: ProcessesOption = 1,
+    restarts: RestartsOption = 0,
     json: JsonOption = False,
 ) -> None:
     """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
-    settings = settings_of(config, set or [], folder, resume=resume, from_run=from_run)
+    with together():
+        settings = settings_of(config, set or [], folder, resume=resume, from_run=from_run)
+        place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
     if show_batch:
         from attnlab.cli.batches import show
 
         return show(settings, json=json)
-    place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
     if folds and watch is not None:
         raise ConfigError("--watch is of one run; leave out --folds.")
+    if folds and (processes > 1 or in_processes()):
+        raise ConfigError("--folds trains one model after another, each in one process.")
     if folds:
         return cross_validate(settings, folds, place, resume=resume, allow=allow or (), json=json)
+    if processes > 1 and not in_processes():
+        from attnlab.session.launching import RunRequest, launch_run
+
+        request = RunRequest(settings, place, resume, tuple(allow or ()), watch, threads, json=json)
+        raise typer.Exit(launch_run(request, processes=processes, restarts=restarts, tell=err.say))
     return run(settings, place, resume=resume, allow=allow or (), threads=threads, watch=watch, json=json)
+
+
+def in_processes() -> bool:
+    """Whether torchrun, or --processes, started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def together() -> AbstractContextManager[None]:
+    """A failure inside is told once by all processes of a run."""
+    if not in_processes():
+        return nullcontext()
+    from attnlab.training.strategies.processes import current
+
+    return current().guarded()
+
+
+def talks() -> bool:
+    """Whether this process is the one that talks."""
+    if not in_processes():
+        return True
+    from attnlab.training.strategies.processes import current
+
+    return current().first
 
 
 def settings_of(
@@ -141,7 +195,10 @@ def run(
     json: bool,
 ) -> None:
     """Train with a progress bar, and say how it ended."""
-    ended = train_with_progress(config, place, resume=resume, allow=allow, threads=threads, watch=watch)
+    with together():
+        ended = train_with_progress(config, place, resume=resume, allow=allow, threads=threads, watch=watch)
+    if not talks():
+        raise typer.Exit
     from attnlab.session.baselines import keep_baselines
 
     baselines = [] if ended.reason == "interrupted" else keep_baselines(ended.session, place)
@@ -215,10 +272,12 @@ def train_with_progress(
     watch: str | None = None,
 ) -> Run:
     """Train with a progress bar."""
-    with saying_how_to_resume(place), Display(err) as display:
+    with saying_how_to_resume(place), Display(err, shown=talks()) as display:
         display.work("Starting")  # before torch is imported, which takes seconds
         from attnlab.session.run_display import displayed_session, train_displayed
+        from attnlab.training.strategies.processes import restarted
 
+        resume = resume or restarted()
         session = displayed_session(display, config, place, resume=resume, threads=threads)
         return train_displayed(display, session, place, resume=resume, allow=allow, watch=watch)
 
@@ -229,7 +288,8 @@ def saying_how_to_resume(place: Path) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        err.say(f"Stopped; nothing was lost. Continue with: {resuming(place)}")
+        if talks():
+            err.say(f"Stopped; nothing was lost. Continue with: {resuming(place)}")
         raise typer.Exit(130) from None
 
 
@@ -243,7 +303,8 @@ def say_baselines(baselines: Sequence[Baseline]) -> None:
 def resuming(place: Path) -> str:
     """The command that continues a run."""
     own = import_words(IMPORTED.values())
-    return shlex.join(["attnlab", "train", "--resume", "--out", str(place), *own])
+    several = ["--processes", os.environ[LAUNCHED]] if LAUNCHED in os.environ else []
+    return shlex.join(["attnlab", "train", "--resume", "--out", str(place), *several, *own])
 
 
 def best_sentence(state: State, metric: str, place: Path) -> str:

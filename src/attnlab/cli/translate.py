@@ -34,7 +34,10 @@ PenaltyOption = Annotated[
     float, typer.Option(help="Length penalty: 0 compares sums of log-probabilities, 1 means.")
 ]
 BestOption = Annotated[
-    int, typer.Option(help="How many texts to show for each, with their scores.", min=1, max=MOST)
+    int,
+    typer.Option(
+        "--best", "--n-best", help="How many texts to show for each, with their scores.", min=1, max=MOST
+    ),
 ]
 CutOption = Annotated[
     str,
@@ -162,10 +165,14 @@ def show(texts: list[str], candidates: list[list[Candidate]], *, several: bool) 
             out.show(Table(("score", "text", ""), rows, title=text))
         else:
             out.stream(MarkedSpan(f"{found[0].text}\n"))
-    unended = sum(not found[0].stopped for found in candidates)
-    if unended:
-        length = "the longest text that this model writes"
-        err.say(toned(Tone.WARNING, f"{count_of(unended, 'text')} cut off at {length}."))
+    if message := unended_sentence(sum(not found[0].stopped for found in candidates)):
+        err.say(toned(Tone.WARNING, message))
+
+
+def unended_sentence(unended: int) -> str:
+    """How many texts a model did not end by itself; nothing where it ended all."""
+    length = "the longest text that this model writes"
+    return f"{count_of(unended, 'text')} cut off at {length}." if unended else ""
 
 
 def show_alignment(trained: Trained, texts: list[str], written: list[str]) -> None:

@@ -214,7 +214,9 @@ def _filled(section: Any, settings: Mapping[str, Any], name: str) -> Any:
     values = {}
     for key, f in declared.items():
         where = f"{name}.{key}"
-        if "table" in f.metadata:
+        if "word" in f.metadata and settings.get(key, f.default) == f.metadata["word"]:
+            values[key] = f.default
+        elif "table" in f.metadata:
             choices = table(f.metadata["table"])
             resolve = choices.resolve_each if f.metadata["by_layer"] else choices.resolve
             values[key] = resolve(settings.get(key, f.default), where)

@@ -35,6 +35,8 @@ TABLES = {
     "attention": "attnlab.model.attention:ATTENTION",
     "masks": "attnlab.model.masks:MASKS",
     "positions": "attnlab.model.positions:POSITIONS",
+    "inputs": "attnlab.model.inputs:INPUTS",
+    "fusions": "attnlab.model.fusion:FUSIONS",
     "projections": "attnlab.model.projections:PROJECTIONS",
     "norms": "attnlab.model.norms:NORMS",
     "residuals": "attnlab.model.blocks:RESIDUALS",
@@ -51,6 +53,7 @@ TABLES = {
     "optimizers": "attnlab.training.optimizers:OPTIMIZERS",
     "schedules": "attnlab.training.schedules:SCHEDULES",
     "listeners": "attnlab.training.listeners:LISTENERS",
+    "strategies": "attnlab.training.strategies:STRATEGIES",
     "checks": "attnlab.checks:CHECKS",
     "engines": "attnlab.studies.engines:ENGINES",
 }

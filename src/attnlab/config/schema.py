@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Annotated, Any, Literal, get_args, get_type_hints
 
+from attnlab.config.pictures import PATCH, SIZE, PictureGrid
 from attnlab.config.ranges import MOST, BelowOne, Count, NotNegative, Positive, Range, Seed, Whole
-from attnlab.config.values import Choice, ConfigError, refuse_out_of_range
+from attnlab.config.values import Choice, ConfigError, refuse_out_of_range, written
 
 
 def chosen(table: str, default: str, *, by_layer: bool = False, later: bool = False) -> Any:
@@ -17,6 +18,11 @@ def chosen(table: str, default: str, *, by_layer: bool = False, later: bool = Fa
     One that came `later` is recorded where it is not at its default: what was recorded before stays equal.
     """
     return field(default=Choice(default), metadata={"table": table, "by_layer": by_layer, "later": later})
+
+
+def chosen_or(table: str, word: str) -> Any:
+    """A field that came later and holds a choice from a table, or by default a word that is none of it."""
+    return field(default=word, metadata={"table": table, "by_layer": False, "later": True, "word": word})
 
 
 FAMILIES: dict[str, dict[str, Any]] = {
@@ -69,6 +75,8 @@ class ModelSettings:
     vocabulary: Count | Literal["tokenizer"] = (
         "tokenizer"  # rows of its table; tokenizer: as many as it has tokens
     )
+    # rows of the encoder's own table, beside a decoder's; shared: both read with one
+    source_vocabulary: Count | Literal["shared"] = field(default="shared", metadata={"later": True})
     length: Count = 128
     width: Count = 128
     layers: Depth = 4
@@ -93,9 +101,20 @@ class ModelSettings:
         "unit"  # unit: variance 1 at the start; root: √width
     )
     embedding_norm: bool = False
+    inputs: Choice | tuple[Choice, ...] = chosen("inputs", "text", by_layer=True, later=True)  # what it reads
+    fusion: Choice = chosen(
+        "fusions", "early", later=True
+    )  # in which layers image and text attend to each other
 
     def __post_init__(self) -> None:
         check_ranges(self, "model")
+        self._check_inputs()
+        if self.source_vocabulary != "shared" and self.family != "encoder_decoder":
+            raise ConfigError(
+                f"model.source_vocabulary is {self.source_vocabulary}, a table for the sources that an "
+                f"encoder reads beside a decoder, and model.family is {self.family}; leave it out, or use "
+                "family encoder_decoder."
+            )
         has_heads = self.trunk == type(self).trunk
         if has_heads and self.head_width == "even" and self.width % self.heads:
             raise ConfigError(misfit(self.width, self.heads))
@@ -104,6 +123,53 @@ class ModelSettings:
         parts = biased_parts(self.bias)  # one form for settings that mean the same
         whole = {BIASED: True, (): False}
         object.__setattr__(self, "bias", whole.get(parts, parts))
+
+    def _check_inputs(self) -> None:
+        """One form for inputs that mean the same, and nothing that does not go with them."""
+        kinds = self.modalities
+        if len(set(kinds)) < len(kinds):
+            raise ConfigError(f"model.inputs names {written(kinds)}; name each once.")
+        if isinstance(self.inputs, tuple):
+            ordered = tuple(sorted(self.inputs, key=lambda choice: choice.kind))  # image before text
+            object.__setattr__(self, "inputs", ordered if len(ordered) > 1 else ordered[0])
+        grid = self.picture
+        if grid is not None and self.vectors not in (0, grid.width):
+            raise ConfigError(
+                f"model.vectors is {self.vectors}, and a patch of model.inputs has {grid.width} numbers; "
+                "leave model.vectors out."
+            )
+        if self.fusion.kind != "early" and set(kinds) != {"image", "text"}:
+            raise ConfigError(
+                f'model.fusion is "{self.fusion.kind}", which says when image and text attend to each other, '
+                f"and model.inputs is {written(kinds)}; leave model.fusion out, or read both: "
+                'inputs = ["image", "text"].'
+            )
+        if self.fusion.kind != "early" and self.family == "encoder_decoder":
+            raise ConfigError(
+                f'model.fusion is "{self.fusion.kind}", which is of one stack, and an encoder_decoder has '
+                "two: its encoder reads the image, its decoder attends to that in cross-attention; leave "
+                "model.fusion out."
+            )
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """What it reads: image, text or both."""
+        choices = self.inputs if isinstance(self.inputs, tuple) else (self.inputs,)
+        return tuple(choice.kind for choice in choices)
+
+    @property
+    def picture(self) -> PictureGrid | None:
+        """The pictures that it reads; None where it reads none."""
+        choices = self.inputs if isinstance(self.inputs, tuple) else (self.inputs,)
+        options = next((choice.options for choice in choices if choice.kind == "image"), None)
+        if options is None:
+            return None
+        return PictureGrid(int(options.get("size", SIZE)), int(options.get("patch", PATCH)))
+
+    @property
+    def vector_width(self) -> int:
+        """Numbers of the vector that a token may have: of a patch, where there are pictures."""
+        return self.vectors if self.picture is None else self.picture.width
 
     def _one_a_layer(self, choices: tuple[Choice, ...]) -> Choice | tuple[Choice, ...]:
         """Choices for each layer; one where they are all equal, so that equal models have equal settings."""
@@ -131,8 +197,24 @@ class ModelSettings:
             )
         return self.vocabulary
 
-    def with_tokenizer(self, size: int) -> ModelSettings:
-        """The same for a tokenizer of this size: each token needs a row, and published tables have more."""
+    @property
+    def source_tokens(self) -> int:
+        """How many tokens the table has rows for that an encoder reads with."""
+        return self.tokens if self.source_vocabulary == "shared" else self.source_vocabulary
+
+    def with_tokenizer(self, size: int, source: int | None = None) -> ModelSettings:
+        """The same for a tokenizer of this size: each token needs a row, and published tables have more.
+
+        `source` is the size of another one that sources are read with.
+        """
+        if self.source_vocabulary == "shared" and source is not None:
+            return replace(self, source_vocabulary=source).with_tokenizer(size, source)
+        needed = size if source is None else source
+        if self.source_vocabulary != "shared" and self.source_vocabulary < needed:
+            raise ConfigError(
+                f"model.source_vocabulary is {self.source_vocabulary}, but the tokenizer of sources has "
+                f"{needed} tokens; use at least {needed}, or leave it out for as many as it has."
+            )
         if self.vocabulary == "tokenizer":
             return replace(self, vocabulary=size)
         if self.vocabulary < size:
@@ -156,6 +238,8 @@ class DataSettings:
 
     corpus: Choice = chosen("corpora", "python_docs")
     tokenizer: Choice = chosen("tokenizers", "bpe")
+    # of targets, where they have a vocabulary of their own; data.tokenizer then reads the sources alone
+    target_tokenizer: Choice | Literal["shared"] = chosen_or("tokenizers", "shared")
     encoding: Choice = chosen("encodings", "document")
     batching: Choice = chosen("batching", "packed")
     length: Annotated[int, Range(least=2, most=MOST)] = 128
@@ -165,6 +249,11 @@ class DataSettings:
     dev_share: BelowOne = 0.05
     test_share: BelowOne = 0.05
     split_seed: Seed = 0  # apart from the run's seed: runs with other seeds are judged on the same examples
+
+    @property
+    def writing_tokenizer(self) -> Choice:
+        """What targets are written with: their own tokenizer, else the one of all text."""
+        return self.tokenizer if self.target_tokenizer == "shared" else self.target_tokenizer
 
     def __post_init__(self) -> None:
         check_ranges(self, "data")
@@ -225,6 +314,8 @@ class TrainingSettings:
     patience: Tally | Unlimited = "unlimited"  # evaluations that are not kept before stopping
     best_by: str = field(default="task", metadata={"later": True})  # a metric; task: the first of its own
     listeners: tuple[str, ...] = ()
+    strategy: Choice = chosen("strategies", "ddp", later=True)  # how several processes share one model
+    process_timeout: Positive = field(default=600.0, metadata={"later": True})  # seconds without an answer
 
     def __post_init__(self) -> None:
         check_ranges(self, "training")

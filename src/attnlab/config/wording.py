@@ -62,6 +62,11 @@ def sentence(text: str) -> str:
     )
 
 
+def first_upper(text: str) -> str:
+    """With a capital letter; the others stay as they are, so that BLEU is not Bleu."""
+    return text[:1].upper() + text[1:]
+
+
 def phrase(text: str) -> str:
     """Within a sentence: without its capital and full stop."""
     return text[:1].lower() + text[1:].rstrip(".")

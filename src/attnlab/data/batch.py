@@ -30,7 +30,8 @@ class Batch(NamedColumns):
     each token, −1 for none, tags (B, T) the number of a word's tag at its first token, −100 elsewhere.
     char_start and char_end (B, T) place every token of a passage in its text, −1 for all others.
     sizes (B, T) and target_sizes (B, U) are the UTF-8 bytes of text that each token stands for, 0 for
-    special tokens and padding. vectors (B, T, W) float32 are read beside the ids, 0 for padding.
+    special tokens and padding. vectors (B, T, W) float32 are read beside the ids, 0 for padding; those of
+    pixels are from −1 (black) to 1. patch (B, T) numbers the patches of a picture from 1, 0 for other tokens.
     rows (N,) are the numbers of the encoded rows inside, in order.
     """
 
@@ -169,6 +170,21 @@ def vectors(layout: Layout, column: Column) -> dict[str, Tensor]:
     return {column.name: torch.from_numpy(out)}
 
 
+def pixels(layout: Layout, column: Column) -> dict[str, Tensor]:
+    """Bytes as numbers from −1 to 1 at the tokens that are patches, 0 at all others."""
+    rows = [layout.rows.ragged(column.name, row) for row in layout.numbers]
+    width = {row.shape[-1] for row in rows}
+    if len(width) != 1:
+        raise DataError(f"The patches of rows have {sorted(width)} bytes each; give all as many.")
+    out = np.zeros((*layout.shape, *width), np.float32)
+    for (line, begin, length, row), held in zip(layout.spans, rows, strict=True):
+        places = np.flatnonzero(layout.rows.ragged("patch", row))
+        if len(places) != len(held):
+            raise DataError(f"A row with {len(places)} patches has the pixels of {len(held)}; give one each.")
+        out[line, begin : begin + length][places] = held * np.float32(2 / 255) - np.float32(1)
+    return {name: torch.from_numpy(out) for name in column.batched}
+
+
 def value(layout: Layout, column: Column) -> dict[str, Tensor]:
     read = layout.rows.number if column.storage is np.float64 else layout.rows.scalar
     dtype = torch.float64 if column.storage is np.float64 else torch.int64
@@ -219,6 +235,7 @@ COLLATED: dict[ColumnKind, Callable[[Layout, Column], dict[str, Tensor]]] = {
     ColumnKind.TOKENS: tokens,
     ColumnKind.NUMBERS: numbers,
     ColumnKind.VECTORS: vectors,
+    ColumnKind.PIXELS: pixels,
     ColumnKind.VALUE: value,
     ColumnKind.FLAGS: flags,
     ColumnKind.PLACE: place,

@@ -17,6 +17,7 @@ class ColumnKind(StrEnum):
     TOKENS = "an id a token"
     NUMBERS = "a number a token"
     VECTORS = "a vector a token"
+    PIXELS = "the bytes of a vector, for some tokens"
     VALUE = "a number a row"
     FLAGS = "flags a row"
     PLACE = "the place of a token"
@@ -30,6 +31,7 @@ RAGGED = frozenset(
         ColumnKind.TOKENS,
         ColumnKind.NUMBERS,
         ColumnKind.VECTORS,
+        ColumnKind.PIXELS,
         ColumnKind.FLAGS,
         ColumnKind.SECOND,
         ColumnKind.SECOND_NUMBERS,
@@ -59,7 +61,9 @@ class Column:
 
     @property
     def batched(self) -> tuple[str, ...]:
-        """Its names in a batch: where a second row is padded is told beside it."""
+        """Its names in a batch: a second row has a mask of its padding, and pixels are vectors."""
+        if self.kind is ColumnKind.PIXELS:
+            return ("vectors",)
         second = self.kind is ColumnKind.SECOND
         return (f"{self.name}_ids", f"{self.name}_real") if second else (self.name,)
 
@@ -85,6 +89,8 @@ COLUMNS: dict[str, Column] = {
         Column("char_start", _K.NUMBERS, empty=-1),
         Column("char_end", _K.NUMBERS, empty=-1),
         Column("vectors", _K.VECTORS, storage=np.float32),
+        Column("patch", _K.NUMBERS, storage=np.uint16),
+        Column("pixels", _K.PIXELS, storage=np.uint8),
     )
 }
 """In the order in which they are stored and hashed: new ones come last."""
@@ -95,7 +101,7 @@ OF_LAYOUT = ("ids", "real", "rows", "sizes", "position", "document")
 def batch_names() -> tuple[str, ...]:
     """All names of a batch, in the order in which they are hashed."""
     own = (name for column in COLUMNS.values() for name in column.batched)
-    return (*OF_LAYOUT, *(name for name in own if name not in ("example", *OF_LAYOUT)))
+    return (*OF_LAYOUT, *dict.fromkeys(name for name in own if name not in ("example", *OF_LAYOUT)))
 
 
 def kind_in_batch(name: str) -> ColumnKind | None:
@@ -136,7 +142,8 @@ class Row(NamedColumns):
     token, −1 for none, and `tags` the number of a word's tag at its first token, −100 elsewhere; `start` and
     `end` are the answer's first and last token, both 0 where there is none; `char_start` and `char_end`
     place every token of a passage in its text, −1 for all others; `vectors` (T, W) are what is read beside
-    the ids, such as patches of an image.
+    the ids. `patch` numbers the patches of a picture from 1, row by row, 0 for tokens that are none, and
+    `pixels` (N, W) are the bytes of those N patches, in the order of their tokens: the vectors of a batch.
     """
 
     __slots__ = ()

@@ -12,8 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.pictures import PictureGrid
 from attnlab.config.schema import DataSettings
 from attnlab.config.streams import stream_seed
+from attnlab.config.values import Choice
 from attnlab.config.wording import in_words
 from attnlab.data import shards
 from attnlab.data.batching import BATCHING, Batching
@@ -54,7 +56,8 @@ class Dataset:
 
     `reader` says how a task reads labels; `seed` is the run's, which draws the rows of data.train_rows. With
     a `cache` folder, text is tokenised once into memory-mapped shards, and found there again as long as text,
-    tokenizer and settings are the same; without one, rows are held in memory.
+    tokenizer and settings are the same; without one, rows are held in memory. `pictures` are those that the
+    model reads.
     """
 
     def __init__(
@@ -65,8 +68,10 @@ class Dataset:
         seed: int = 0,
         cache: Path | None = None,
         progress: ProgressOf = no_progress,
+        pictures: PictureGrid = PictureGrid(),  # noqa: B008 - frozen
     ):
         self.settings, self.reader, self.cache, self.progress = settings, reader, cache, progress
+        self.pictures = pictures
         self.seed = seed
         self.corpus = CORPORA.build(settings.corpus)
         self.splits = Splits(self.corpus, settings.dev_share, settings.test_share, settings.split_seed)
@@ -87,20 +92,31 @@ class Dataset:
     @functools.cached_property
     def tokenizer(self) -> Tokenizer:
         """Trained on the training split alone, or read from files. Rows that data.train_rows leaves out teach
-        it too, by their text and not their labels: runs with few rows have the same dev tokens as others."""
-        recipe = TOKENIZERS.build(self.settings.tokenizer)
+        it too, by their text and not their labels: runs with few rows have the same dev tokens as others.
+
+        Targets may have one of their own: each is then trained on its own side of the pairs alone."""
+        settings = self.settings
+        if settings.target_tokenizer == "shared":
+            return self._tokenizer(settings.tokenizer, SIDES)
+        source = self._tokenizer(settings.tokenizer, SIDES[:-1])
+        return source.with_target(self._tokenizer(settings.target_tokenizer, SIDES[-1:]))
+
+    def _tokenizer(self, choice: Choice, sides: tuple[str, ...]) -> Tokenizer:
+        """The tokenizer of these sides of the examples."""
+        recipe = TOKENIZERS.build(choice)
         share = self._taught(recipe)
         source = "train" if share == 1 else f"a sample of train ({share:.0%} of its texts)"
+        source = source if sides == SIDES else f"the {SIDE_NAMES[sides]} of {source}"
         if self.cache is None or not recipe.trains:
-            return recipe.train(self._texts(share, source), source=source)
-        name = hashed(self.text_fingerprint, str(self.settings.tokenizer))
+            return recipe.train(self._texts(share, source, sides), source=source)
+        name = hashed(self.text_fingerprint, str(choice), *(() if sides == SIDES else sides))
         file = self.cache / f"tokenizer-{name}.json"
         made = cached(file)
         if made is None:
-            recipe.train(self._texts(share, source), source=source).save(file)
+            recipe.train(self._texts(share, source, sides), source=source).save(file)
             made = load(file)
         if made.text is None:  # of an earlier version: trained again, some kinds would be another
-            made.text = text_of(self._texts(1.0, "train"), tokenizer=made.fingerprint, source="train")
+            made.text = text_of(self._texts(1.0, "train", sides), tokenizer=made.fingerprint, source="train")
             made.text.save(file)
         return made
 
@@ -235,20 +251,20 @@ class Dataset:
         assert self.cache is not None
         return self.cache / f"{name}-{self.text_fingerprint}.json"
 
-    def _texts(self, share: float, source: str) -> Iterator[str]:
-        """The texts of train, or a share of them, which a hash of each decides."""
+    def _texts(self, share: float, source: str, sides: tuple[str, ...]) -> Iterator[str]:
+        """These sides of the texts of train, or of a share of them, which a hash of each decides."""
         progress = self.progress(f"Training the tokenizer on {source}")
         for number, example in enumerate(self.splits.read("train")):
             if number % PROGRESS_EVERY == 0:
                 progress(number, 0, self.corpus.share_read)
             if share == 1 or fraction(example.text, TAUGHT_SEED) < share:
-                yield from (t for t in (example.text, example.pair, example.target) if t is not None)
+                yield from (text for side in sides if (text := getattr(example, side)) is not None)
 
     def _encoding(self) -> Encoding:
         chosen, length = self.settings.encoding, self.settings.length
         # Only where they are wanted: to find them, all the text is read.
         labels = self.labels.names if ENCODINGS[chosen.kind].labelled else ()
-        given = {"length": length, "labels": labels, "reader": self.reader}
+        given = {"length": length, "labels": labels, "reader": self.reader, "pictures": self.pictures}
         return ENCODINGS.build(chosen, tokenizer=self.tokenizer, **given)
 
     def _encoded(self, split: str) -> Rows:
@@ -285,7 +301,7 @@ class Dataset:
                 if missing:
                     progress = JointProgress(self.progress(f"Tokenising {in_words(missing)}"))
                     writer_of = functools.partial(self._writer, progress)
-                    size = self.tokenizer.size
+                    size = max(self.tokenizer.sizes)
                     encoder = SplitEncoder(self._encoding(), size, missing, writer_of, stack)
                     observers = (*observers, encoder)
                 read_for(observers, self.splits.every(given), processes=processes_for(self.corpus))
@@ -323,7 +339,11 @@ class Dataset:
 
     def _encoded_alone(self, split: str) -> Rows:
         """The rows of a split that is held in memory, or of which not all examples are encoded."""
-        encoding, fingerprint, vocabulary = self._encoding(), self.fingerprint(split), self.tokenizer.size
+        encoding, fingerprint, vocabulary = (
+            self._encoding(),
+            self.fingerprint(split),
+            max(self.tokenizer.sizes),
+        )
         most = self.settings.tokens if split == "train" else "unlimited"
         if self.cache is not None and (found := self._found(split)) is not None:
             return found
@@ -337,6 +357,9 @@ class Dataset:
         return shards.write(rows, self._folder(fingerprint), vocabulary=vocabulary, **facts)
 
 
+SIDES = ("text", "pair", "target")
+"""The texts of an example; what it reads, and last what is written for it."""
+SIDE_NAMES = {SIDES[:-1]: "sources", SIDES[-1:]: "targets"}
 TAUGHT, TAUGHT_SEED = 64 << 20, -1
 """Bytes of text beyond which a tokenizer is trained on a sample of that size, and what chooses it."""
 PROGRESS_EVERY = 1000

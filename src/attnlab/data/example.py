@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from attnlab.data.errors import DataError
+from attnlab.data.images.picture import Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Example:
 
     `pair` is a second sentence or a passage, `label` a name, several names, or a number as text,
     `target` what the text is to become, `words` its words with a tag each, `group` what
-    must stay in one split (a question's article), `place` the file and line, for messages.
+    must stay in one split (a question's article), `place` the file and line, for messages. `image` is a
+    picture that goes with the text, or stands for itself where the text is empty.
     """
 
     text: str
@@ -44,6 +46,20 @@ class Example:
     words: tuple[Word, ...] = ()
     group: str | None = None
     place: str = ""
+    image: Picture | None = None
+
+    @property
+    def second(self) -> str | None:
+        """What belongs to its text, or to its picture: a second text; of a picture its own text or target."""
+        if self.pair is not None or self.image is None:
+            return self.pair
+        return self.text or self.target
+
+    @property
+    def size(self) -> int:
+        """Characters of its texts, and bytes of its picture that are in memory."""
+        texts = len(self.text) + len(self.pair or "") + len(self.target or "")
+        return texts if self.image is None else texts + self.image.held
 
 
 WORD = re.compile(r"\w+|[^\w\s]")

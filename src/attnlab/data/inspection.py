@@ -17,6 +17,13 @@ from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+from attnlab.data.images.survey import (
+    PictureSurvey,
+    SharedPictures,
+    duplicates_in,
+    shared_pictures,
+    survey,
+)
 from attnlab.data.label_quality import LabelQuality, label_quality
 from attnlab.data.labels import WRITTEN, most_frequent
 from attnlab.data.loader import Loader
@@ -102,11 +109,17 @@ class Report:
     encoding: str
     quality: LabelQuality
     separators: dict[Path, str]
+    pictures: dict[str, PictureSurvey] = field(default_factory=dict)
+    shared_pictures: dict[tuple[str, str], SharedPictures] = field(default_factory=dict)
+    picture_duplicates: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         values = asdict(self)
         values["separators"] = {str(file): separator for file, separator in self.separators.items()}
-        for part in ("overlap", "passages"):
+        if not self.pictures:
+            for name in ("pictures", "shared_pictures", "picture_duplicates"):
+                del values[name]
+        for part in ("overlap", "passages", *(["shared_pictures"] if self.pictures else [])):
             values[part] = {" and ".join(pair): value for pair, value in values[part].items()}
         for name, split in self.splits.items():
             shown = values["splits"][name]
@@ -119,6 +132,8 @@ class Report:
 def fitting_encoding(corpus: Corpus) -> str:
     """The encoding that uses all that the examples hold."""
     first = next(corpus.read("train"), Example(""))
+    if first.image is not None:
+        return "image_translation" if first.target is not None else "image_text" if first.text else "image"
     if first.pair is not None and any(e.answers for e in islice(corpus.read("train"), 1000)):
         return "question"
     if first.target is not None:
@@ -150,7 +165,21 @@ def inspected(dataset: Dataset, *, samples: int = 3, progress: Progress | None =
         encoding=dataset.settings.encoding.kind,
         quality=label_quality(dataset.splits.every(), splits),
         separators=dataset.corpus.separators(),
+        **picture_parts(dataset, list(splits)),
     )
+
+
+def picture_parts(dataset: Dataset, splits: Sequence[str]) -> dict[str, Any]:
+    """What a report says of pictures; nothing where rows have none."""
+    if not dataset.rows("train").has("pixels"):
+        return {}
+    surveys = {name: survey(dataset.examples(name)) for name in splits}
+    rows = {name: dataset.rows(name) for name in splits}
+    return {
+        "pictures": {name: known for name, known in surveys.items() if known is not None},
+        "shared_pictures": {(a, b): shared_pictures(rows[b], rows[a]) for a, b in combinations(splits, 2)},
+        "picture_duplicates": {name: duplicates_in(rows[name]) for name in splits},
+    }
 
 
 class Count:
@@ -159,7 +188,7 @@ class Count:
     def __init__(self) -> None:
         self.report = SplitReport()
         self.traces, self.classes = Counter[int](), Counter[str]()
-        self.passages, self.grouped = set[int](), False
+        self.passages, self.grouped, self.pictured = set[int](), False, False
 
     def add(self, example: Example) -> None:
         report = self.report
@@ -168,6 +197,7 @@ class Count:
         report.without_answer += example.pair is not None and not example.answers and not example.label
         self.traces[trace(example)] += 1
         self.grouped |= example.group is not None
+        self.pictured |= example.image is not None
         if (passage := passage_trace(example)) is not None:
             self.passages.add(passage)
         self.classes.update(WRITTEN.form.names(WRITTEN.read(example)))
@@ -189,6 +219,7 @@ class Count:
         self.classes.update(other.classes)
         self.passages |= other.passages
         self.grouped |= other.grouped
+        self.pictured |= other.pictured
 
     def close(self) -> None:
         self.report.duplicates = self.report.rows - len(self.traces)
@@ -197,7 +228,7 @@ class Count:
 
 def shared(one: Count, other: Count) -> Shared:
     """What of the other split must stay together, and is in this one too."""
-    what = "groups" if other.grouped else "passages"
+    what = "groups" if other.grouped else "pictures" if other.pictured else "passages"
     return Shared(len(one.passages & other.passages), len(other.passages), what)
 
 

@@ -73,6 +73,13 @@ class Loader:
         while True:
             yield from self
 
+    def take(self, wanted: bool) -> Batch | None:
+        """The next batch, through the epochs; one that is not wanted is passed over unread."""
+        if self.batch >= len(self):
+            self.epoch, self.batch = self.epoch + 1, 0
+        self.batch += 1
+        return self.load(self.plan(self.epoch), self.batch - 1) if wanted else None
+
     def load(self, plan: Plan, number: int) -> Batch:
         from attnlab.data.batch import collate  # torch comes with it, which inspecting does not need
 

@@ -27,6 +27,8 @@ AT_ONCE = 1 << 16
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
 """Texts -> their vectors (n, D), of length 1."""
+Read = Callable[[Path, str], tuple[list[PlacedPassage], list[Skipped]]]
+"""A file and its encoding -> its passages, and what of it could not be read."""
 Progress = Callable[[int, int], None]
 """Is given how many passages of how many new ones have their vector."""
 
@@ -65,9 +67,9 @@ class ReadFile:
     skipped: Sequence[Skipped]
 
     @classmethod
-    def of(cls, file: Path, encoding: str) -> tuple[ReadFile, list[PlacedPassage]]:
+    def of(cls, file: Path, encoding: str, read: Read) -> tuple[ReadFile, list[PlacedPassage]]:
         status, now = file.stat(), time.time_ns()
-        passages, skipped = read_passages(file, encoding)
+        passages, skipped = read(file, encoding)
         return cls(status.st_size, status.st_mtime_ns, now, len(passages), skipped), passages
 
     @classmethod
@@ -88,10 +90,11 @@ class PassageIndex:
 
     A text's vector is found by the text's digest, wherever the text stands: a file that is moved, or
     changed in one place, costs what is new in it. Vectors are written in segments, so that a kill costs one.
+    `read` gives a file's passages: those of a text, or of a picture the digest that names it.
     """
 
-    def __init__(self, folder: Path, identity: str):
-        self.arrays = VerifiedArrays(folder, identity)
+    def __init__(self, folder: Path, identity: str, read: Read = read_passages):
+        self.arrays, self.read = VerifiedArrays(folder, identity), read
         self.files: dict[str, ReadFile] = {}
         self.vectors: list[Vectors] = []
         self.rows = np.zeros(0, np.int64)
@@ -103,13 +106,14 @@ class PassageIndex:
         embed: Embed,
         *,
         encoding: str = "utf-8",
+        wanted: Callable[[Path], bool] = lambda file: True,
         progress: Progress = lambda done, of: None,
     ) -> IndexUpdate:
         """Read what has changed below `source`, embed the texts that have no vector yet, open the result.
 
         A damaged index is made anew, and one of another model is refused.
         """
-        files = {str(file): file for file in files_in(source)}
+        files = {str(file): file for file in files_in(source) if wanted(file)}
         try:
             self.arrays.open()
             self._open()
@@ -129,7 +133,9 @@ class PassageIndex:
         embedded = 0
         if changed:
             kept = {name: (self.files[name], self._passages(name)) for name in same}
-            read = {n: kept[n] if n in kept else ReadFile.of(f, encoding) for n, f in files.items()}
+            read = {
+                n: kept[n] if n in kept else ReadFile.of(f, encoding, self.read) for n, f in files.items()
+            }
             passages = [passage for _, held in read.values() for passage in held]
             self._refuse_empty(source, [skip for one, _ in read.values() for skip in one.skipped], passages)
             embedded = self._embed([passage.text for passage in passages], embed, progress)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from attnlab.config.wording import count_of, first_few, in_words
 from attnlab.data.corpora.separators import SEPARATORS
+from attnlab.data.images.survey import PictureSurvey, SharedPictures
 from attnlab.data.label_quality import Absent, LabelledPlace, LabelQuality, Spelling
 
 USUAL = {".csv": ",", ".tsv": "tab"}
@@ -49,6 +50,36 @@ def decimal_sentence(quality: LabelQuality) -> str:
     example, labels = quality.comma_example, count_of(quality.decimal_commas, "label")
     number = example.replace(".", "").replace(",", ".")
     return f"{labels} with a decimal comma: as a number (--task regression) {example} is read as {number}."
+
+
+def picture_form_sentences(surveys: Iterable[PictureSurvey]) -> Iterator[str]:
+    """How pictures are read that are not square, coloured and still."""
+    known = list(surveys)
+    yield (
+        "A picture is resized to a square of the model's size (model.inputs) by a bicubic filter, with white "
+        "at its sides where it is not square (data.encoding.fit sets crop or stretch)."
+    )
+    counts = {name: sum(getattr(one, name) for one in known) for name in PICTURE_FORMS}
+    for name, sentence in PICTURE_FORMS.items():
+        if counts[name]:
+            yield f"{count_of(counts[name], 'picture')} {sentence}"
+
+
+PICTURE_FORMS = {
+    "converted": "not in red, green and blue (grey, a palette, CMYK): converted.",
+    "transparent": "with transparency: laid on white.",
+    "animated": "with several frames: the first is read.",
+}
+
+
+def shared_picture_sentences(shared: Mapping[tuple[str, str], SharedPictures]) -> Iterator[str]:
+    """Pictures that are in two splits."""
+    for (first, second), pictures in shared.items():
+        if pictures.same or pictures.near:
+            yield (
+                f"{pictures.same:,} of {pictures.pictures:,} pictures of {second} are in {first} too, and "
+                f"{pictures.near:,} look the same as one of it: scores on them measure memorisation."
+            )
 
 
 def absent_sentence(absent: Absent) -> str:

@@ -122,7 +122,7 @@ def ragged(column: Column, values: Sequence[Any], vocabulary: int) -> dict[str, 
     bounds = np.zeros(len(values) + 1, np.int64)
     np.cumsum([len(value) for value in values], out=bounds[1:])
     dtype = column.dtype(vocabulary)
-    if column.kind is ColumnKind.VECTORS:
+    if column.kind in (ColumnKind.VECTORS, ColumnKind.PIXELS):
         flat: Stored = np.concatenate([np.asarray(value, dtype) for value in values])
     else:
         flat = np.fromiter(chain.from_iterable(values), dtype, count=bounds[-1])

@@ -58,9 +58,11 @@ class Splits:
                 any_read = True
                 yield example
         if not any_read:
+            other = " and ".join(f"data.{name}_share" for name in self.made)
+            shares = f"Lower {other}" if split == "train" else f"Raise data.{split}_share"
             raise DataError(
                 f'No text was assigned to the split "{split}": the corpus has too few separate texts. '
-                f"Raise data.{split}_share, take the text in smaller parts "
+                f"{shares}, take the text in smaller parts "
                 "(data.corpus.unit = line or sentence), or give the split a file of its own."
             )
 
@@ -79,7 +81,7 @@ class Splits:
         texts, characters = list[tuple[str, Example]](), 0
         for example in self.corpus.read(given):
             side = self.side(example) if given == "train" else given
-            characters += len(example.text) + len(example.pair or "") + len(example.target or "")
+            characters += example.size
             if characters <= HELD:
                 texts.append((side, example))
             yield side, example
@@ -99,7 +101,9 @@ class Splits:
 
 
 def key_of(example: Example) -> str:
-    """What must stay together: the group, else the passage, else the text."""
+    """What must stay together: the group, else the picture, the passage or the text."""
+    if example.image is not None and not example.group:
+        return example.image.digest
     return example.group or example.pair or example.text
 
 
@@ -111,12 +115,14 @@ def fraction(key: str, seed: int) -> float:
 
 def trace(example: Example) -> int:
     """64 bits that tell examples apart, case and white space aside: for counting what occurs twice."""
-    return trace_of(example.text, example.pair or "", example.target or "")
+    picture = () if example.image is None else (example.image.digest,)
+    return trace_of(example.text, example.pair or "", example.target or "", *picture)
 
 
 def passage_trace(example: Example) -> int | None:
     """The same for what must stay in one split; None for a text that stands for itself."""
-    return trace_of(key_of(example)) if example.group or example.pair else None
+    together = example.group or example.pair or example.image
+    return trace_of(key_of(example)) if together else None
 
 
 def trace_of(*parts: str) -> int:

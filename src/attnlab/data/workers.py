@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections import deque
@@ -106,6 +107,11 @@ def _do(piece: Any) -> Any:
 
 
 def can_fork() -> bool:
+    """Not a process of several that train one model: the threads that talk to the others do not survive a
+    fork, and what waits for them waits for ever; and the other cores are theirs."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return False
     return "fork" in multiprocessing.get_all_start_methods() and os.uname().sysname == "Linux"
 
 

@@ -48,12 +48,13 @@ def _bars(chart: Bars) -> str:
 
 def _heat(chart: Heat) -> str:
     cells = [
-        (weight, chart.tokens[i], chart.tokens[j])
+        (weight, chart.tokens[i], chart.column_names[j])
         for i, row in enumerate(chart.weights)
         for j, weight in enumerate(row)
         if known(weight)
     ]
-    size = f"{len(chart.tokens)} {chart.rows} by {chart.columns}"
+    columns = f"{len(chart.keys)} {chart.columns}" if chart.keys else chart.columns
+    size = f"{len(chart.tokens)} {chart.rows} by {columns}"
     if not cells:
         return f"{size}: no numbers."
     weight, row, column = max(cells, key=lambda cell: cell[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
@@ -170,6 +171,9 @@ def block(node: Node, level: int = 3, *, scripts: bool = False) -> Markup:
             inner = blocks(node.nodes, level + 1, scripts=scripts)
             look = "part" if level == 2 else "section"
             return element("section", head, inner, class_=look, aria_labelledby=anchor)
+        case n.Pictures():
+            shown = element("div", *map(picture, node.items), class_="pictures")
+            return _section(node.title, shown, node.note, level)
         case n.Frame():
             return _section("", Markup(node.markup), node.note, level)
 
@@ -206,6 +210,35 @@ def _card(item: n.CardItem, look: str, level: int) -> Markup:
         return element("article", head, inside, class_=f"finding finding-{slug(item.kind)}")
     head = element("h4", inline(item.title))
     return element("article", head, inside, class_="card" if item.sound else "card unsound")
+
+
+def picture(item: n.PictureItem) -> Markup:
+    """Drawn large with hard edges, since models see small ones; its parts darkened by their weights."""
+    rows, columns = len(item.weights) or 1, len(item.weights[0]) if item.weights else 1
+    top = max((weight for row in item.weights for weight in row), default=0.0) or 1.0
+    source = f"data:image/png;base64,{base64.b64encode(item.picture).decode()}"
+    veils = [
+        element(
+            "rect",
+            element("title", f"row {down}, column {across}: {short(weight)}"),
+            x=across,
+            y=down,
+            width=1,
+            height=1,
+            fill="#141519",
+            fill_opacity=f"{0.85 * (1 - weight / top):.3f}",
+        )
+        for down, row in enumerate(item.weights)
+        for across, weight in enumerate(row)
+    ]
+    size = {"width": columns, "height": rows}
+    aspect = {"preserveAspectRatio": "none" if item.weights else "xMidYMid meet"}
+    image = element("image", href=source, **size, **aspect)
+    drawn = element(
+        "svg", image, *veils, viewBox=f"0 0 {columns} {rows}", role="img", aria_label=inline(item.title)
+    )
+    caption = element("figcaption", element("b", inline(item.title)), " ", inline(item.note))
+    return element("figure", drawn, caption, class_="picture")
 
 
 # ---------------------------------------------------------------- tables
@@ -257,7 +290,7 @@ def figure(node: n.Figure) -> Markup:
     if isinstance(chart, n.Lines):
         return svg.curves(chart)
     if isinstance(chart, n.Heat):
-        return grids.grid(n.Grid(chart.tokens, chart.tokens, chart.weights, scale=chart.top), table)
+        return grids.grid(n.Grid(chart.tokens, chart.column_names, chart.weights, scale=chart.top), table)
     rows = [
         (f"{low:g} to {high:g}", count, n.Bar(count / (max(chart.counts) or 1)))
         for low, high, count in zip(chart.edges, chart.edges[1:], chart.counts, strict=False)

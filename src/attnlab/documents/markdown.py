@@ -119,6 +119,12 @@ def block(node: Node, level: int = 2) -> str:
             return f"{'#' * level} {plain_text(node.title)}\n\n{inside}" if inside else ""
         case n.StackedBar():
             return block(node.table)
+        case n.Pictures():
+            lines = (
+                f"{number}. {inline((item.title, ' ', item.note))}"
+                for number, item in enumerate(node.items, 1)
+            )
+            return _titled(node.title, "\n".join(lines), *filter(None, [inline(node.note)]))
         case n.Figure() | n.Grid() | n.Grids() | n.Frame():
             return ""
 

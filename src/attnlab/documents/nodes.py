@@ -404,7 +404,8 @@ class Bars:
 
 @dataclass(frozen=True)
 class Heat:
-    """Weights of queries (rows) on keys (columns), of the same tokens; None where there is no number."""
+    """Weights of queries (rows) on keys (columns), of the same tokens unless there are `keys`; None where
+    there is no number."""
 
     tokens: Sequence[str]
     weights: Sequence[Sequence[float | None]]
@@ -413,6 +414,12 @@ class Heat:
     columns: str = "keys"
     verb: str = "attends to"
     """What a row does to a column, for a reader who points at a cell."""
+    keys: Sequence[str] = ()
+    """What stands at the columns, where that is something else than at the rows."""
+
+    @property
+    def column_names(self) -> Sequence[str]:
+        return self.keys or self.tokens
 
 
 Chart = Lines | Bars | Heat
@@ -646,6 +653,32 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class PictureItem:
+    """A picture (PNG) with what is said of it. `weights` are of its parts, row by row: what has little of
+    the largest is darkened."""
+
+    picture: bytes
+    title: Inline = ""
+    note: Inline = ""
+    weights: Sequence[Sequence[float]] = ()
+
+    @property
+    def grid(self) -> Grid:
+        """Its weights alone, for a terminal."""
+        columns = [str(number) for number in range(len(self.weights[0]))]
+        return Grid([str(row) for row in range(len(self.weights))], columns, self.weights, title=self.title)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures side by side where there is room; a terminal names them, and draws their weights."""
+
+    items: Sequence[PictureItem]
+    title: Inline = ""
+    note: Inline = ""
+
+
+@dataclass(frozen=True)
 class Section:
     """Nodes under a heading that can be led to."""
 
@@ -656,7 +689,7 @@ class Section:
 
 Node: TypeAlias = (
     "Heading | Sentence | Notice | Items | Table | Definitions | Figure | Grid | Grids | StackedBar | Forest"
-    " | Marked | Code | Details | Cards | Frame | Section"
+    " | Marked | Code | Details | Cards | Frame | Pictures | Section"
 )
 
 

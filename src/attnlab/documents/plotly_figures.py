@@ -215,20 +215,13 @@ def histogram(chart: Bars) -> Plotly:
 
 
 def heatmap(chart: Heat) -> Plotly:
-    """Weights of rows on columns, of the same names."""
-    names = [label(f"{i} {token}") for i, token in enumerate(chart.tokens)]  # a word may stand twice
-    every = -(-len(names) // MOST_LABELS)
-    gap = 1 if len(names) <= 32 else 0
-    labels: Plotly = {
-        "type": "category",
-        "tickvals": names[::every],
-        "ticktext": [label(_short(token)) for token in chart.tokens[::every]],
-        "showgrid": False,
-    }
+    """Weights of rows on columns."""
+    rows, columns = numbered(chart.tokens), numbered(chart.column_names)
+    gap = 1 if max(len(rows), len(columns)) <= 32 else 0
     trace = {
         "type": "heatmap",
-        "x": names,
-        "y": names,
+        "x": columns,
+        "y": rows,
         "z": chart.weights,
         "zmin": 0,
         "zmax": chart.top,
@@ -239,8 +232,8 @@ def heatmap(chart: Heat) -> Plotly:
         "hovertemplate": f"%{{y}} {label(chart.verb)} %{{x}}: %{{z:.3f}}<extra></extra>",
     }
     layout: Plotly = {
-        "xaxis": labels | {"title": {"text": label(chart.columns)}, "tickangle": -90},
-        "yaxis": labels | {"title": {"text": label(chart.rows)}, "autorange": "reversed"},
+        "xaxis": categories(chart.column_names) | {"title": {"text": label(chart.columns)}, "tickangle": -90},
+        "yaxis": categories(chart.tokens) | {"title": {"text": label(chart.rows)}, "autorange": "reversed"},
     }
     empty = [(x, y) for y, row in enumerate(chart.weights) for x, weight in enumerate(row) if weight is None]
     if empty:
@@ -248,6 +241,22 @@ def heatmap(chart: Heat) -> Plotly:
         look = {"color": "var(--rule-strong)", "width": 1}
         layout["shapes"] = [{"type": "path", "path": strokes, "line": look}]
     return {"data": [trace], "layout": layout}
+
+
+def numbered(tokens: Sequence[str]) -> list[str]:
+    """Tokens by their place too: a word may stand twice."""
+    return [label(f"{i} {token}") for i, token in enumerate(tokens)]
+
+
+def categories(tokens: Sequence[str]) -> Plotly:
+    """An axis of tokens, of which as many are named as there is room for."""
+    every = -(-len(tokens) // MOST_LABELS)
+    return {
+        "type": "category",
+        "tickvals": numbered(tokens)[::every],
+        "ticktext": [label(_short(token)) for token in tokens[::every]],
+        "showgrid": False,
+    }
 
 
 def _short(token: str) -> str:

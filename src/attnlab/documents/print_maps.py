@@ -15,7 +15,7 @@ LONGEST_NAME = 14
 LARGEST_CELL = 15.0
 TITLE, BELOW, KEY = 12.0, 24.0, 22.0
 """Points above a map for its arm, below it for its columns, and for the key to its shades."""
-SHADES = 5
+SHADES, LINE = 5, 10.0
 LEAST = 0.004
 """The share of a full shade below which nothing would be seen."""
 
@@ -31,9 +31,9 @@ def map_drawing(charts: Sequence[Heat], names: Sequence[str]) -> Drawing:
     height = 0.0
     for chart, name in zip(charts, names, strict=True):
         marks += [Letters(0, height + FONT, name)]
-        side = _side(chart)
-        marks += _map(chart, _left(chart), height + TITLE, side / max(len(chart.tokens), 1))
-        height += TITLE + side + BELOW
+        cell = _cell(chart)
+        marks += _map(chart, _left(chart), height + TITLE, cell)
+        height += TITLE + cell * len(chart.tokens) + BELOW + _key_height(chart)
     marks += _key(max((chart.top for chart in charts), default=1.0), height + 4)
     return Drawing(height + KEY, marks)
 
@@ -42,8 +42,24 @@ def _left(chart: Heat) -> float:
     return 6 + LETTER * max((len(_row_name(chart, row)) for row in range(len(chart.tokens))), default=1)
 
 
-def _side(chart: Heat) -> float:
-    return min(WIDTH - _left(chart) - 4, LARGEST_CELL * len(chart.tokens))
+def _cell(chart: Heat) -> float:
+    return min((WIDTH - _left(chart) - 4) / max(len(chart.column_names), 1), LARGEST_CELL)
+
+
+def _key_height(chart: Heat) -> float:
+    """Room for the names of columns that are not those of the rows."""
+    return LINE * len(_lines_of_keys(chart))
+
+
+def _lines_of_keys(chart: Heat) -> list[str]:
+    """Which token each column is, as many a line as there is room for."""
+    lines = [""]
+    for place, token in enumerate(chart.keys):
+        name = f"{place} {token[:LONGEST_NAME]}"
+        if len(lines[-1]) + len(name) + 2 > WIDTH / LETTER:
+            lines.append("")
+        lines[-1] += f"  {name}" if lines[-1] else name
+    return lines if chart.keys else []
 
 
 def _row_name(chart: Heat, row: int) -> str:
@@ -59,17 +75,21 @@ def _map(chart: Heat, left: float, top: float, cell: float) -> Iterator[Stroke |
                 yield Stroke([(x, y + cell), (x + cell, y)], LIGHT, 0.4)  # forbidden, which is not 0
             elif known(weight) and weight >= LEAST * chart.top:
                 yield _square(x, y, cell, min(1.0, weight / chart.top))
-    side = cell * len(chart.tokens)
-    right, bottom = left + side, top + side
+    columns = len(chart.column_names)
+    right, bottom = left + cell * columns, top + cell * len(chart.tokens)
     frame = [(left, top), (right, top), (right, bottom), (left, bottom), (left, top)]
     yield Stroke(frame, GREY)
     every = max(1, math.ceil((FONT + 1) / max(cell, 0.1)))
     for place in range(0, len(chart.tokens), every):
         middle = cell * (place + 0.5)
         yield Letters(left - 3, top + middle + 3, _row_name(chart, place), "end")
+    for place in range(0, columns, every):
+        middle = cell * (place + 0.5)
         if not place % (2 * every) or cell > 2 * LETTER + 2:
             yield Letters(left + middle, bottom + 9, str(place), "middle")
-    yield Letters(left + side / 2, bottom + 18, f"{chart.columns} (rows: {chart.rows})", "middle", GREY)
+    yield Letters((left + right) / 2, bottom + 18, f"{chart.columns} (rows: {chart.rows})", "middle", GREY)
+    for number, line in enumerate(_lines_of_keys(chart)):
+        yield Letters(0, bottom + 18 + LINE * (number + 1), line, "start", GREY)
 
 
 def _square(x: float, y: float, cell: float, shade: float) -> Stroke:

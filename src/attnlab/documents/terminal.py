@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from io import StringIO
 from itertools import cycle
 from typing import Any
@@ -73,7 +74,10 @@ def as_text(*shown: Node, width: int = 80) -> str:
 def pieces(node: Node, console: Console) -> Iterator[RenderableType]:
     """A node, and what has to be known to read it."""
     yield block(node, console)
-    if isinstance(node, n.Table | n.Figure | n.Grid | n.Grids | n.StackedBar | n.Frame) and node.note:
+    if (
+        isinstance(node, n.Table | n.Figure | n.Grid | n.Grids | n.StackedBar | n.Frame | n.Pictures)
+        and node.note
+    ):
         yield inline(muted(node.note))
 
 
@@ -113,8 +117,15 @@ def block(node: Node, console: Console) -> RenderableType:
             return Group(*(card(item, console) for item in node.items))
         case n.Section():
             return _titled(node.title, *_within(node.nodes, console))
+        case n.Pictures():
+            return _titled(node.title, *(_picture(item, number) for number, item in enumerate(node.items, 1)))
         case n.Frame():
             return Text()
+
+
+def _picture(item: n.PictureItem, number: int) -> RenderableType:
+    named = inline((f"{number}. ", item.title, " ", muted(item.note)))
+    return Group(named, grid(replace(item.grid, title=""))) if item.weights else named
 
 
 TITLED = (n.Table, n.Figure, n.Grid, n.Grids, n.StackedBar, n.Definitions, n.Section)

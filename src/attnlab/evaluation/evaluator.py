@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from attnlab.data.batch import Batch
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
+from attnlab.data.sharing import UNSHARED, Sharing, in_order_of_pieces, own_pieces
 from attnlab.evaluation.features import FeaturesOf, no_features
 from attnlab.evaluation.written_texts import TextWriter, text_scores
 from attnlab.metrics import METRICS
@@ -71,6 +71,24 @@ class Judged:
         return {name: np.array([float(value)]) for name, value in (sums | size).items()}
 
 
+@dataclass(frozen=True)
+class ScoredBatch:
+    """What an evaluation keeps of a batch."""
+
+    total: float
+    count: int
+    columns: SplitColumns
+    rows: NDArray[np.int64]
+    parts: Mapping[str, float]
+
+    @classmethod
+    def of(cls, judged: Judged) -> ScoredBatch:
+        loss = judged.loss
+        parts = {name: float(part) for name, part in loss.parts.items()}
+        rows = judged.batch.rows.numpy()
+        return cls(float(loss.total), int(loss.count), judged.columns, rows, parts)
+
+
 def concatenated_columns(columns: Sequence[SplitColumns]) -> SplitColumns:
     """The columns of batches, one batch after the other; rows that are shorter than others end in −1."""
     return {name: np.concatenate(widened([column[name] for column in columns])) for name in columns[0]}
@@ -109,7 +127,8 @@ def no_texts() -> Sequence[Example]:
 @dataclass(frozen=True, kw_only=True)
 class Evaluator:
     """How a model is scored on a split: which batches, what they hide, where, in what precision. `texts`
-    gives all its examples, where the task compares their text."""
+    gives all its examples, where the task compares their text. Processes that share it are asked together,
+    and get the same: each scores its batches, and all see those of all in order."""
 
     model: Model
     task: Task
@@ -121,6 +140,7 @@ class Evaluator:
     features: FeaturesOf = no_features
     writer: TextWriter | None = None
     texts: Callable[[], Sequence[Example]] = no_texts
+    sharing: Sharing = UNSHARED
 
     def said(self, count: int | None = None) -> Examples | None:
         """What the model writes of the first examples, or of all; nothing where it is not asked to write."""
@@ -132,13 +152,13 @@ class Evaluator:
         total, count, parts = 0.0, 0, dict[str, float]()
         columns: list[SplitColumns] = []
         rows: list[NDArray[np.int64]] = []
-        for judged in self.judged():
-            loss = judged.loss
-            total, count = total + float(loss.total), count + int(loss.count)
-            columns.append(judged.columns)
-            rows.append(judged.batch.rows.numpy())
-            for name, part in loss.parts.items():
-                parts[name] = parts.get(name, 0.0) + float(part)
+        own = [ScoredBatch.of(judged) for judged in self.judged()]
+        for scored in in_order_of_pieces(self.sharing.gather(own)):
+            total, count = total + scored.total, count + scored.count
+            columns.append(scored.columns)
+            rows.append(scored.rows)
+            for name, part in scored.parts.items():
+                parts[name] = parts.get(name, 0.0) + part
         scores = {name: part / max(1, count) for name, part in parts.items()} | {"targets": count}
         examples, numbers = self.examples(columns, rows)
         metrics = {name: METRICS.build(name) for name in self.task.metrics if name != "loss"}
@@ -188,11 +208,11 @@ class Evaluator:
             yield judged.batch, judged.prepared, judged.loss
 
     def judged(self) -> Iterator[Judged]:
-        """Each of the first batches of the first epoch, and how the model does on it."""
+        """Each of the first batches of the first epoch that this process scores, and how the model does."""
         plan = self.loader.plan(0)
-        numbers = itertools.islice(range(len(plan)), None if self.batches == "all" else self.batches)
+        count = len(plan) if self.batches == "all" else min(self.batches, len(plan))
         with judging(self.model):
-            for number in numbers:
+            for number in own_pieces(self.sharing, count):
                 batch = self.loader.load(plan, number)
                 yield self.judge(batch, number)
 

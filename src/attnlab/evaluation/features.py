@@ -69,6 +69,11 @@ class Features:
         assert self.held is not None
         return replace(prepared, features=self.held[batch.rows].to(prepared.ids.device))
 
+    def fill(self, device: torch.device) -> None:
+        """Compute those of all rows: of a model that will be in parts they cannot be asked for later."""
+        for number in np.unique(self.home[~self.known]):
+            self._compute(self.loader.load(self.plan, int(number)), device)
+
     @torch.no_grad()
     def _compute(self, batch: Batch, device: torch.device) -> None:
         prepared = self.task.unlabelled(batch).to(device)

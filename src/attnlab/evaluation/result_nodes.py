@@ -29,7 +29,7 @@ from attnlab.documents.nodes import (
 from attnlab.documents.numbers import beside, decimals, value_text
 from attnlab.documents.palette import Ink
 from attnlab.metrics.classes import ClassScores
-from attnlab.metrics.measures import form_of, title_of
+from attnlab.metrics.measures import form_of, signed, title_of
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import BAD, Finding, Outcome, mark
 from attnlab.targets.report import (
@@ -123,8 +123,7 @@ def estimate_number(name: str, estimate: Estimate) -> Number:
 
 def definitions(scores: Mapping[str, DefinedScore]) -> Definitions:
     items = [
-        (measure_title(name), score.definition + (f". Signature: {score.signature}" * bool(score.signature)))
-        for name, score in scores.items()
+        (measure_title(name), signed(score.definition, score.signature)) for name, score in scores.items()
     ]
     return Definitions(items, title="What the measures are")
 
@@ -244,17 +243,24 @@ def probes_table(probes: Sequence[ProbeScore]) -> Table:
 
 def retrieval_nodes(ranking: RankingResult, name: str) -> Iterator[Node]:
     rows: list[tuple[Inline, ...]] = []
+    by_words = all(score.bm25 is not None for score in ranking.measures.values())
     for measure, score in ranking.measures.items():
-        sides = (score.model, score.bm25, score.difference)
-        rows.append((measure, *(Number.within(side.value, side.interval, decimals=3) for side in sides)))
+        sides = [side for side in (score.model, score.bm25, score.difference) if side is not None]
+        chance = () if by_words else (Number(score.chance, decimals=3),)
+        numbers = (Number.within(side.value, side.interval, decimals=3) for side in sides)
+        rows.append((measure, *numbers, *chance))
     title = f"{name}: {ranking.queries:,} queries, {ranking.passages:,} passages"
-    columns = (TableColumn("measure", whole=True), "model", "BM25", "model − BM25")
-    yield Table(columns, rows, title=title)
+    others = ("BM25", "model − BM25") if by_words else ("chance",)
+    yield Table((TableColumn("measure", whole=True), "model", *others), rows, title=title)
     for measure, score in ranking.measures.items():
         yield Sentence(f"{measure}: {score.definition}.", "fine")
+    compared = (
+        "BM25 ranks by shared words and needs no model."
+        if by_words
+        else "Queries are pictures, and passages their texts; chance is a rank drawn blindly."
+    )
     yield Sentence(
-        "BM25 ranks by shared words and needs no model. Below each value is its 95% interval over queries, "
-        "those of one passage taken together.",
+        f"{compared} Below each value is its 95% interval over queries, those of one passage taken together.",
         "fine",
     )
     yield from finding_sentences(ranking.checks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,20 +40,23 @@ class Questions:
 
 @dataclass(frozen=True)
 class RankingScore:
-    """A measure of a model and of BM25, and their difference query by query."""
+    """A measure of a model, by chance, and of BM25 with their difference query by query; without those
+    where queries have no words."""
 
     definition: str
     model: Estimate
-    bm25: Estimate
-    difference: Estimate
+    chance: float
+    bm25: Estimate | None = None
+    difference: Estimate | None = None
 
     def as_json(self) -> dict[str, Any]:
         sides = {"model": self.model, "bm25": self.bm25, "difference": self.difference}
         scores = {
             side: {"value": scores.value, "interval": list(scores.interval) if scores.interval else None}
             for side, scores in sides.items()
+            if scores is not None
         }
-        return {"definition": self.definition, **scores}
+        return {"definition": self.definition, **scores, "chance": self.chance}
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,21 @@ class RankingResult:
 def rank_scores(questions: Questions, model: Examples) -> dict[str, RankingScore]:
     """The measures of a model's ranks, with BM25's on the same queries."""
     words, scores = by_words(questions), {}
-    for name in MEASURES:
+    for name, score in chance_scores(len(questions.passages), model).items():
         metric = METRICS.build(name)
         difference = metric.difference(model, words)
-        definition = measure_of(name).definition
-        scores[name] = RankingScore(definition, metric.interval(model), metric.interval(words), difference)
+        scores[name] = replace(score, bm25=metric.interval(words), difference=difference)
     return scores
+
+
+def chance_scores(passages: int, model: Examples) -> dict[str, RankingScore]:
+    """The measures of a model's ranks, and of a rank drawn by chance: each as often as any other."""
+    every = Examples({"rank": np.arange(1, passages + 1)})
+    metrics = {name: METRICS.build(name) for name in MEASURES}
+    return {
+        name: RankingScore(measure_of(name).definition, metric.interval(model), metric.value(every))
+        for name, metric in metrics.items()
+    }
 
 
 def by_vectors(queries: Vectors, passages: Vectors, own: NDArray[np.int64]) -> Examples:

@@ -33,7 +33,8 @@ class Text:
     """One text as a model reads it: ids and targets (T), and what goes along with them.
 
     `line` and `places` (T) say where it stands in its batch, `row` which encoded row it is. `marked` are
-    the tokens in the source of a prefix, `source` (S) is what an encoder reads beside it.
+    the tokens in the source of a prefix, `source` (S) is what an encoder reads beside it. `patch` are the
+    patches of a picture, `source_patch` those of the source, whose `vectors` (S,W) are then the source's.
     """
 
     row: int
@@ -44,6 +45,8 @@ class Text:
     types: Tensor | None = None
     vectors: Tensor | None = None
     marked: Tensor | None = None
+    patch: Tensor | None = None
+    source_patch: Tensor | None = None
     source: Tensor | None = None
 
     @property
@@ -122,6 +125,7 @@ def _parted(
             types=None if prepared.types is None else prepared.types[line, own],
             vectors=None if prepared.vectors is None else prepared.vectors[line, own],
             marked=None if source is None else source.expand_as(prepared.ids)[line, own],
+            patch=None if batch.patch is None else batch.patch[line, own],
         )
 
 
@@ -133,8 +137,17 @@ def _pair(batch: Batch, prepared: Prepared, rows: Rows, line: int, row: int) -> 
     real = prepared.source_tokens.real
     if prepared.source.shape == batch.ids.shape:
         real = batch.real
-    source = prepared.source[line] if real is None else prepared.source[line][real[line]]
-    return Text(row, line, places, prepared.ids[line, places], prepared.targets[line, places], source=source)
+    kept = torch.ones_like(prepared.source[line], dtype=torch.bool) if real is None else real[line]
+    return Text(
+        row,
+        line,
+        places,
+        prepared.ids[line, places],
+        prepared.targets[line, places],
+        source=prepared.source[line][kept],
+        source_patch=None if batch.patch is None else batch.patch[line][kept],
+        vectors=None if prepared.vectors is None else prepared.vectors[line][kept],
+    )
 
 
 @torch.no_grad()
@@ -162,16 +175,22 @@ def _nats(model: Model, texts: Sequence[Text], end: int, places: Tensor) -> Tens
     """(N,n) −log p of the targets at `places` (N,n) of texts cut after `end` tokens: log Σ e^s − s_target."""
     device = next(model.parameters()).device
 
-    def stacked(name: str) -> Tensor | None:
+    def whole(name: str, length: int | None = None) -> Tensor | None:
         columns = [getattr(text, name) for text in texts]
-        return None if columns[0] is None else torch.stack([value[:end] for value in columns]).to(device)
+        return None if columns[0] is None else torch.stack([value[:length] for value in columns]).to(device)
+
+    def stacked(name: str) -> Tensor | None:
+        return whole(name, end)
 
     ids, targets = stacked("ids"), stacked("targets")
     assert ids is not None and targets is not None
     inputs: dict[str, Any] = {"types": stacked("types"), "vectors": stacked("vectors")}
     if texts[0].source is not None:
-        inputs["source"] = torch.stack([text.source for text in texts if text.source is not None]).to(device)
-    tokens = Tokens.of(ids.shape[1], source=stacked("marked"), device=device)
+        inputs |= {"source": whole("source"), "vectors": whole("vectors")}
+        inputs["source_tokens"] = Tokens.of(
+            inputs["source"].shape[1], patch=whole("source_patch"), device=device
+        )
+    tokens = Tokens.of(ids.shape[1], source=stacked("marked"), patch=stacked("patch"), device=device)
     chosen = torch.arange(len(texts), device=device)[:, None], places.to(device)
     scores = model(ids, tokens, places=chosen, **inputs).double()
     wanted = scores.gather(-1, targets[chosen][..., None])[..., 0]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
+from attnlab.data.sharing import UNSHARED, Sharing
 from attnlab.generation.target_writer import TargetWriter, each_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS, Examples, Metric
@@ -34,6 +35,7 @@ class TextWriter(TargetWriter):
 
     rows: Rows
     texts: Callable[[], Sequence[Example]]
+    sharing: Sharing = UNSHARED
 
     def __call__(self, count: int | None = None) -> Examples:
         """Of the first examples, or of all; the model's mode and the random numbers stay as they are."""
@@ -41,10 +43,10 @@ class TextWriter(TargetWriter):
         examples = [texts[number] for number in numbers]
         sources = [self.source(row) for row in range(len(examples))]
         with undisturbed(self.model) as model, torch.random.fork_rng():
-            in_order = each_of(sources, partial(self.write, model), device=self.device)
+            in_order = each_of(sources, partial(self.write, model), device=self.device, sharing=self.sharing)
         return Examples(
             {
-                GENERATED: of_texts([self.tokenizer.decode(text.new).strip() for text in in_order]),
+                GENERATED: of_texts([self.tokenizer.target.decode(text.new).strip() for text in in_order]),
                 REFERENCE: of_texts([example.target or "" for example in examples]),
                 SOURCE: of_texts([example.text for example in examples]),
                 STOPPED: np.array([text.stopped for text in in_order], bool),

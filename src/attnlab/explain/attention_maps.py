@@ -326,7 +326,7 @@ def _repeated_shares(model: Model, row: RowOfText) -> dict[int, Any]:
     """Shares of the kinds that look for a token again, on random words that come twice."""
     count = int(min(WORDS, model.trunk.longest // 2))
     generator = torch.Generator().manual_seed(0)
-    drawn = torch.randperm(model.vocabulary, generator=generator)[:count].tolist() * 2
+    drawn = torch.randperm(model.common_vocabulary, generator=generator)[:count].tolist() * 2
     source = (torch.arange(len(drawn)) < len(drawn) // 2)[None] if model.trunk.asks_for_source else None
     tokens = Tokens.of(len(drawn), source=source)
     near = model.trunk.ways(tokens)[0].near

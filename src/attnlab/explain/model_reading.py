@@ -31,7 +31,8 @@ class Reading:
     longest: int
 
     def words(self, ids: Sequence[int]) -> list[str]:
-        return [self.tokenizer.decode([token], specials=True).strip() or "␣" for token in ids]
+        """What it reads, token by token; of an encoder-decoder, what it writes."""
+        return words_by(self.tokenizer.target, ids)
 
     def masked(self, text: str) -> tuple[int, list[int]]:
         """The mask token (-1 where there is none), and a text with [MASK] in it as ids."""
@@ -67,16 +68,17 @@ class Reading:
                 "TARGET."
             )
         start, stop = ends(self.tokenizer)
-        ids = [start, *self.tokenizer.encode(target)]
+        ids = [start, *self.tokenizer.target.encode(target)]
         self._fits(max(len(ids), len(source)))
         inputs = {"ids": torch.tensor([ids]), "source": torch.tensor([source])}
         words = self.words(ids)
         written = [*words[1:], *self.words([stop])]
-        return RowOfText(inputs, words, self._delimiters(ids, words), self.words(source), written)
+        read = words_by(self.tokenizer, source)
+        return RowOfText(inputs, words, self._delimiters(ids, words), read, written)
 
     def _delimiters(self, ids: Sequence[int], words: Sequence[str]) -> list[bool]:
         """Special tokens, and words without a letter or a digit."""
-        special = self.tokenizer.special_ids
+        special = self.tokenizer.target.special_ids
         return [
             token in special or not any(map(str.isalnum, word))
             for token, word in zip(ids, words, strict=True)
@@ -112,6 +114,11 @@ class Reading:
     def attention(self, text: str, pair: str = "", *, layer: int = -1, head: int = -1) -> AttentionMaps:
         """The weights of every layer and head on a text or a pair, and what each head is worth there."""
         return attention_maps(self.model, self.row(text, pair), layer=layer, head=head)
+
+
+def words_by(tokenizer: Tokenizer, ids: Sequence[int]) -> list[str]:
+    """Each token as a person reads it."""
+    return [tokenizer.decode([token], specials=True).strip() or "␣" for token in ids]
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,7 @@ def reach_by_depth(
 ) -> ReachByDepth:
     """Of a model of one stack, on `length` different tokens drawn at random."""
     generator = torch.Generator().manual_seed(seed)
-    drawn = torch.randperm(model.vocabulary, generator=generator)[:length]
+    drawn = torch.randperm(model.common_vocabulary, generator=generator)[:length]
     length = len(drawn)
     source = (torch.arange(length) < length // 2)[None] if model.trunk.asks_for_source else None
     tokens = Tokens.of(length, source=source)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,9 +13,11 @@ from torch import Tensor
 from attnlab.generation.decoder import Beyond, Decoder, check_length, window_start
 from attnlab.model.model import Model
 
+BLOCK, FEWEST_BLOCKS = 64, 4
+"""Tokens whose maximum stands for them, and how many such blocks there must be for each token wanted."""
 
-@dataclass(frozen=True)
-class Hypothesis:
+
+class Hypothesis(NamedTuple):
     """A text and its log-probability, the stop token's included."""
 
     new: list[int]
@@ -105,8 +109,28 @@ class Likeliest:
 
 def _likeliest(scores: Tensor, count: int) -> Likeliest:
     """What a beam can be continued with: no other token of a row comes before these, whatever the beam."""
-    logs, tokens = scores.log_softmax(-1).topk(min(count, scores.shape[1]))
+    logs, tokens = largest(scores.log_softmax(-1), min(count, scores.shape[1]))
     return Likeliest(logs.tolist(), tokens.tolist())
+
+
+def largest(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest of each row (R, V) with their places, in order, as `topk` gives them.
+
+    Each of them is in one of the `count` blocks whose maxima are largest, and blocks have these at the price
+    of reading once: `topk` looks at a fraction of a vocabulary.
+    """
+    blocks = values.shape[1] // BLOCK
+    if blocks < FEWEST_BLOCKS * count:
+        best, places = values.topk(count)
+        return best, places
+    whole = values[:, : blocks * BLOCK].unflatten(1, (blocks, BLOCK))
+    chosen = whole.amax(-1).topk(count, sorted=False).indices
+    among = torch.arange(BLOCK, device=values.device)
+    places = (chosen[:, :, None] * BLOCK + among).flatten(1)
+    rest = torch.arange(blocks * BLOCK, values.shape[1], device=values.device)
+    places = torch.cat([places, rest.expand(len(values), -1)], 1) if len(rest) else places
+    best, order = values.gather(1, places).topk(count)
+    return best, places.gather(1, order)
 
 
 def _grow(searches: Sequence[Search], likeliest: Likeliest) -> list[int]:
@@ -152,8 +176,8 @@ class Search:
             for row, (logs, tokens) in enumerate(zip(likeliest.logs, likeliest.tokens, strict=True))
             for log, token in zip(logs, tokens, strict=True)
         ]
-        continued.sort(key=lambda one: -one[0])
-        grown = list[tuple[int, Hypothesis]]()
+        continued.sort(key=itemgetter(0), reverse=True)
+        grown, ended = list[tuple[int, Hypothesis]](), len(self.finished)
         for total, row, token in continued[: self.width * (1 + len(self.stop))]:
             new = self.alive[row].new
             if token in self.stop:
@@ -161,7 +185,8 @@ class Search:
             elif len(grown) < self.width:
                 grown.append((row, Hypothesis([*new, token], total, False)))
         rows, self.alive = _in_place(grown)
-        self.finished = self._sorted(self.finished)
+        if len(self.finished) > ended:
+            self.finished = self._sorted(self.finished)
         if self._settled():
             self.alive, rows = [], []
         return rows
@@ -177,14 +202,14 @@ class Search:
 
 def _in_place(grown: Sequence[tuple[int, Hypothesis]]) -> tuple[list[int], list[Hypothesis]]:
     """Texts with the rows that they come from, each in that row where it is free: those need no copy."""
-    placed = dict[int, tuple[int, Hypothesis]]()
+    placed: list[tuple[int, Hypothesis] | None] = [None] * len(grown)
     others = []
-    for row, text in grown:
-        if row < len(grown) and row not in placed:
-            placed[row] = row, text
+    for pair in grown:
+        row = pair[0]
+        if row < len(placed) and placed[row] is None:
+            placed[row] = pair
         else:
-            others.append((row, text))
-    free = (place for place in range(len(grown)) if place not in placed)
-    placed |= dict(zip(free, others, strict=True))
-    ordered = [placed[place] for place in range(len(grown))]
+            others.append(pair)
+    waiting = iter(others)
+    ordered = [next(waiting) if pair is None else pair for pair in placed]
     return [row for row, _ in ordered], [text for _, text in ordered]

@@ -83,6 +83,8 @@ def sample_files(
     """The file of a model that writes; none of one that does not."""
     if not task.two_stacks and not (model.writes and task.continues):
         return []
+    if dataset.rows("train").has("pixels"):
+        return []  # they would be written without their pictures
     sources = sources_of(task, dataset) if task.two_stacks else ()
     return [SampleFile(file, model, dataset.tokenizer, length=length, step=step, sources=sources)]
 
@@ -116,7 +118,7 @@ def written(
     length: int,
     sources: Sequence[Sequence[int]] | None = None,
 ) -> list[Written]:
-    stop = {token for token in (tokenizer.specials.stop,) if token is not None}
+    stop = {token for token in (tokenizer.target.specials.stop,) if token is not None}
     rule = Sample(temperature=0.8, top_p=0.95)
     room = max(length - len(prompts[0]), 1)
     settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop, "sources": sources}
@@ -125,7 +127,7 @@ def written(
 
 def line(tokenizer: Tokenizer, sample: Written) -> str:
     """A sample on one line; … where it was cut."""
-    text = tokenizer.written(sample.new).replace("\n", "⏎")
+    text = tokenizer.target.written(sample.new).replace("\n", "⏎")
     return text if sample.stopped else f"{text} …"
 
 

@@ -15,6 +15,7 @@ import torch
 
 from attnlab.data.batching import budget_bounds
 from attnlab.data.encode.texts import ends
+from attnlab.data.sharing import UNSHARED, Sharing, in_order_of_pieces, own_pieces
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.beam import Hypothesis, beam_searches
 from attnlab.generation.generate import Written, generate
@@ -91,20 +92,23 @@ def each_of(
     write: Callable[[Sequence[list[int]]], Sequence[Target]],
     *,
     device: torch.device,
+    sharing: Sharing = UNSHARED,
 ) -> list[Target]:
     """What `write` makes of each source, in their order, of similar lengths together.
 
     A step of a beam is too small for two threads, which then wait for each other: on a CPU each thread that
     torch may use has batches of its own instead.
     """
-    batches = alike([len(source) for source in sources])
+    every = alike([len(source) for source in sources])
+    batches = [every[number] for number in own_pieces(sharing, len(every))]
 
     def of(rows: Sequence[int]) -> dict[int, Target]:
         return dict(zip(rows, write([sources[row] for row in rows]), strict=True))
 
     threads = torch.get_num_threads() if device.type == "cpu" else 1
     with side_by_side(min(threads, len(batches))) as map_each:
-        written = {row: target for part in map_each(of, batches) for row, target in part.items()}
+        parts = in_order_of_pieces(sharing.gather(list(map_each(of, batches))))
+    written = {row: target for part in parts for row, target in part.items()}
     return [written[row] for row in range(len(sources))]
 
 

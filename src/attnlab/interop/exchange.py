@@ -198,13 +198,32 @@ def export_onnx(trained: Model, settings: ModelSettings, target: Path) -> Certif
 
 def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, ModelSettings]:
     """The same function in a form that others have too, and its settings."""
-    vocabulary = trained.vocabulary
-    plain_settings, weights = folded(trained, plain(replace(settings, vocabulary=vocabulary)))
+    plain_settings, weights = folded(trained, plain(with_rows(settings, trained)))
     equal: ModelSettings = section_of("model", plain_settings)
     model = built_with(equal, weights)
     difference = differs(model, answer(trained))
     assert not difference, difference
     return model, equal
+
+
+def with_rows(settings: ModelSettings, model: Model) -> ModelSettings:
+    """The settings of a model with as many rows as its tables have."""
+    tables = model.trunk.tables()
+    if tables[0] is not tables[-1]:
+        settings = replace(settings, source_vocabulary=tables[-1].num_embeddings)
+    return replace(settings, vocabulary=model.vocabulary)
+
+
+def refuse_separate(model: Model) -> None:
+    """No layout of others has a vocabulary for sources and another one for targets."""
+    tables = model.trunk.tables()
+    if tables[0] is not tables[-1]:
+        raise ConfigError(
+            "Sources and targets of this model have vocabularies of their own "
+            f"({tables[-1].num_embeddings:,} and {tables[0].num_embeddings:,} tokens), and no published "
+            "layout holds two. A model that is trained with --set data.target_tokenizer=shared can be "
+            "exported; this one can be written for onnxruntime: attnlab convert RUN model.onnx."
+        )
 
 
 @dataclass(frozen=True)
@@ -223,9 +242,10 @@ class ExportPlan:
 def export_plan(model: Model, settings: ModelSettings, labels: Labels) -> ExportPlan:
     """What `attnlab convert` will make of a run with this model, known before it is trained."""
     merges = model.adapter is None or model.adapter.merges
-    plain_settings, _ = folded(model, plain(replace(counted(settings, labels), vocabulary=model.vocabulary)))
+    plain_settings, _ = folded(model, plain(with_rows(counted(settings, labels), model)))
     equal: ModelSettings = section_of("model", plain_settings)
     try:
+        refuse_separate(model)
         _, head, _ = (layout_of if merges else class_layout_of)(equal)
     except ConfigError as error:
         return ExportPlan(refused=error)
@@ -259,6 +279,7 @@ def export_model(
     is how many tokens of a text the run reads, and `threshold` the margin above which an answer is given,
     where the model answers questions.
     """
+    refuse_separate(trained)
     model, equal = _without_folds(trained, settings)
     facts: dict[str, Any] = {"tokenizer": tokenizer.fingerprint}
     known = {**_special_ids(tokenizer, settings), **base, **labels_out(labels)}

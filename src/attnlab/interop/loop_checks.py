@@ -8,6 +8,8 @@ for batch in batches:
     optimizer.step()
 checks.evaluated(step, labels=labels, predicted=predicted)
 checks.finish(step)
+
+Under torchrun every process makes the same calls: the first checks the model and tells, all are compared.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence, Sized
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ParamSpec
 
@@ -31,16 +33,16 @@ from attnlab.checks.first_loss import FirstLoss
 from attnlab.checks.inputs_matter import InputsMatter, mixed
 from attnlab.checks.module_subject import Claim, claimed_mask, item_of, scores_of
 from attnlab.checks.moved import Moved
+from attnlab.checks.processes import Processes
 from attnlab.checks.reload import Reload
 from attnlab.checks.subject import UnaskableError
 from attnlab.checks.targets import Targets, shifted
 from attnlab.checks.word_baseline import WordBaseline
 from attnlab.config.values import ConfigError
-from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.example import Example
-from attnlab.data.overlap import overlap_of
-from attnlab.data.splits import Splits
-from attnlab.interop.module_checks import OF_MODULES, check_module, guarded_finding, own_tokenizer
+from attnlab.interop.given_texts import contamination
+from attnlab.interop.loop_processes import LoopProcesses
+from attnlab.interop.module_checks import OF_MODULES, check_module, guarded_finding
 from attnlab.interop.observing import FedTexts, Observer, Part, SeenCall, UnsoundWarning
 from attnlab.model.isolation import undisturbed
 from attnlab.model.losses import IGNORE
@@ -50,6 +52,7 @@ from attnlab.runs.findings import (
     Finding,
     Findings,
     Outcome,
+    When,
     failed_checks,
     merge_findings,
     save_findings,
@@ -58,8 +61,6 @@ from attnlab.targets.predictions import judge, provisional
 
 NUMBERS = 4096
 """Numbers of each tensor that are remembered, to see what moved."""
-READ = 20_000
-"""Rows of each data set that are compared."""
 ROWS = 16
 LENGTH, WHOLE = 8, 64
 KEY_BIASES = ("key.bias", "k_proj.bias", "k_lin.bias")
@@ -115,6 +116,8 @@ class LoopChecks:
         self.observer = Observer()
         self.initial: dict[str, Tensor] = {}
         self.begun, self.steps, self.looks = False, 0, 0
+        self.processes: LoopProcesses | None = None
+        self.examples: int | None = None
 
     @harmless
     def before(
@@ -129,13 +132,28 @@ class LoopChecks:
         the given data sets share (train, dev, test: texts, or rows with `text` or `input_ids`)."""
         self.model, self.tokenizer = model, tokenizer
         self.pretrained = known_elsewhere(model) if pretrained is None else pretrained
-        self.initial, self.begun = samples(model), False
-        findings = self._of_model()
-        if data is not None:
+        self.initial, self.begun, self.processes = samples(model), False, LoopProcesses.here()
+        dev = None if data is None else data.get("dev")
+        self.examples = len(dev) if isinstance(dev, Sized) else None
+        findings = self._of_model() if self.tells else []
+        if data is not None and self.tells:
             work = functools.partial(contamination, data, tokenizer)
             findings.append(guarded_finding(Contamination(), "before", work))
         self.observer.attach(model)
+        if self.processes is not None:
+            self.processes.attach(model)
         return self._add(findings)
+
+    @property
+    def tells(self) -> bool:
+        """Whether this process checks the model, writes and warns: of several, the first."""
+        return self.processes is None or self.processes.rank == 0
+
+    def _of_processes(self, when: When, work: Callable[[LoopProcesses], Finding]) -> list[Finding]:
+        """What is found by comparing this process with the others, where there are any."""
+        if self.processes is None:
+            return []
+        return [guarded_finding(Processes(), when, functools.partial(work, self.processes))]
 
     def _of_model(self) -> list[Finding]:
         """What the model is found to do; where it cannot be asked as it is, why, and what to give."""
@@ -155,19 +173,28 @@ class LoopChecks:
         targets, first loss, accumulation; later, once enough texts were seen, whether their labels go with
         their words."""
         self.steps += 1
+        parts = self._parts()
         if self.begun:
             due = self.looks < len(LOOKS) and len(self.observer.fed.taught) >= LOOKS[self.looks]
             return self._labels() if due else Findings()
-        self.begun, self.observer.training = True, False
-        parts = self.observer.parts
+        self.begun = True
         words = [part for part in parts if part.taught.ndim > 1]
         mask = self.asked["mask"] or claimed_mask(self.model)
-        findings = [
-            guarded_finding(Targets(), "before", lambda: targets(words, mask)),
-            guarded_finding(FirstLoss(), "before", lambda: first_loss(parts, self.pretrained)),
-            guarded_finding(Accumulation(), "before", lambda: accumulation(parts)),
-        ]
+        findings = self._of_processes("before", lambda processes: processes.stepping())
+        if self.tells:
+            findings += [
+                guarded_finding(Targets(), "before", lambda: targets(words, mask)),
+                guarded_finding(FirstLoss(), "before", lambda: first_loss(parts, self.pretrained)),
+                guarded_finding(Accumulation(), "before", lambda: accumulation(parts)),
+            ]
         return self._add(findings)
+
+    def _parts(self) -> list[Part]:
+        """The batches of this step, where they were looked at: of several processes' those of some steps."""
+        parts, self.observer.parts = self.observer.parts, []
+        if self.observer.training:
+            self.observer.training = self.processes is not None and self.processes.weigh(parts)
+        return parts
 
     def _labels(self) -> Findings:
         """Whether what the texts were taught goes with their words, by those that were seen so far."""
@@ -184,15 +211,31 @@ class LoopChecks:
         predicted: Sequence[Hashable] | None = None,
     ) -> Findings:
         """After an evaluation. Labels and predictions are those that the model was seen with, or given."""
-        if labels is None and self.observer.labels:
-            labels = torch.cat(self.observer.labels).tolist()
-            predicted = torch.cat(self.observer.predicted).tolist()
-        findings = []
-        if labels and predicted is not None:
-            findings = [provisional(finding) for finding in judge(labels, predicted)]
-        findings.append(guarded_finding(InputsMatter(), "evaluation", lambda: self.inputs_matter(step)))
+        given = (labels or (), predicted or ())
+        findings = self._of_processes(
+            "evaluation", lambda processes: processes.evaluated(self.steps, *given, self.examples)
+        )
+        findings += self._of_processes("during", lambda processes: processes.read())
+        if labels is None:
+            labels, predicted = self._seen_predictions()
+        if labels and predicted is not None and self.tells:
+            findings += [provisional(finding) for finding in judge(labels, predicted)]
+        if self.tells:
+            findings.append(guarded_finding(InputsMatter(), "evaluation", lambda: self.inputs_matter(step)))
         self.observer.clear()
         return self._add(findings, step)
+
+    def _seen_predictions(self) -> tuple[list[int], list[int]]:
+        """Labels and predictions that the model was seen with, in all processes."""
+        own = [
+            torch.cat(seen).tolist() if seen else []
+            for seen in (self.observer.labels, self.observer.predicted)
+        ]
+        every = [own] if self.processes is None else self.processes.gathered(own)
+        labels, predicted = (
+            [value for part in column for value in part] for column in zip(*every, strict=True)
+        )
+        return labels, predicted
 
     def inputs_matter(self, step: int) -> Finding:
         """The loss of a batch that was seen, with its own tokens, with shuffled ones, and with blank ones."""
@@ -224,7 +267,11 @@ class LoopChecks:
         self.observer.detach()
         if not self.looks and self.observer.fed.taught:
             self._labels()
-        findings = [guarded_finding(Moved(), "after", self.moved)]
+        findings = self._of_processes("during", lambda processes: processes.read())
+        findings += self._of_processes("after", lambda processes: processes.finish(self.steps))
+        if not self.tells:
+            return self._add(findings, step)
+        findings.append(guarded_finding(Moved(), "after", self.moved))
         if reload is not None:
             findings.append(guarded_finding(Reload(), "after", lambda: self.reloaded(reload)))
         return self._add(findings, step)
@@ -269,14 +316,14 @@ class LoopChecks:
         findings = Findings(replace(finding, step=step) for finding in given)
         before = {(finding.when, finding.check): finding.outcome for finding in self.findings}
         self.findings = Findings(merge_findings(self.findings, findings))
-        if self.folder is not None:
+        if self.folder is not None and self.tells:
             self.folder.mkdir(parents=True, exist_ok=True)
             save_findings(self.folder, self.findings, self.allow)
         failed = [f for f in findings if f.outcome is Outcome.FAIL and f.when == "before"]
         stopping = [f for f in failed if self.stop and f.check not in self.allow]
         if stopping:
             raise UnsoundError("\n".join(finding.sentence for finding in stopping))
-        for finding in findings:
+        for finding in findings if self.tells else ():
             if finding.outcome in BAD and before.get((finding.when, finding.check)) != finding.outcome:
                 warnings.warn(finding.sentence, UnsoundWarning, stacklevel=4)
         return findings
@@ -343,48 +390,3 @@ def accumulation(parts: Sequence[Part]) -> Finding:
     if len(known) < len(weights) or not weights:
         return check.finding("before", Outcome.NOT_APPLICABLE, "unequal_weights")
     return check.judge("before", known, [part.count for part in parts if part.count])
-
-
-@dataclass(frozen=True)
-class GivenTexts(Corpus):
-    """Texts that are there, as a corpus."""
-
-    texts: Mapping[str, Sequence[str]]
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        return tuple(self.texts)
-
-    def read(self, split: str = "train") -> Iterator[Example]:
-        for text in self.texts[split]:
-            yield Example(text=text)
-
-    def fingerprint(self) -> str:
-        return ""
-
-
-def contamination(data: Mapping[str, Iterable[Any]], tokenizer: Any = None) -> Finding:
-    """What the given data sets share, in at most 20,000 rows of each."""
-    check = Contamination()
-    texts = {name: texts_of(rows, tokenizer) for name, rows in data.items()}
-    texts = {name: overlap for name, overlap in texts.items() if overlap}
-    if "train" not in texts or len(texts) < 2:
-        return check.finding("before", Outcome.NOT_APPLICABLE, "one_set")
-    own = own_tokenizer(tokenizer) if tokenizer is not None else None
-    overlap = overlap_of(Splits(GivenTexts(texts), 0, 0))
-    return check.judge("before", overlap, None if own is None else own.text)
-
-
-def texts_of(rows: Iterable[Any], tokenizer: Any) -> list[str]:
-    """Each row as a text: its own, or that of its ids."""
-    texts = []
-    for _, row in zip(range(READ), rows, strict=False):
-        if isinstance(row, str):
-            texts.append(row)
-        elif isinstance(row, Mapping) and isinstance(row.get("text"), str):
-            texts.append(row["text"])
-        elif isinstance(row, Mapping) and row.get("input_ids") is not None:
-            ids = [int(number) for number in row["input_ids"]]
-            decode = getattr(tokenizer, "decode", None)
-            texts.append(decode(ids, skip_special_tokens=True) if decode else " ".join(map(str, ids)))
-    return texts

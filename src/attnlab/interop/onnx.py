@@ -105,7 +105,7 @@ def _runtime() -> Any:
 
 def _inputs(model: Model, rows: int, tokens: int, *, typed: bool) -> dict[str, Tensor]:
     """Some ids, the first row padded on the right: a row that begins with padding is undefined there."""
-    vocabulary = model.vocabulary
+    vocabulary = model.common_vocabulary
     drawn = torch.Generator().manual_seed(rows)
     real = torch.ones(rows, tokens, dtype=torch.bool)
     real[0, -1] = False
@@ -113,5 +113,6 @@ def _inputs(model: Model, rows: int, tokens: int, *, typed: bool) -> dict[str, T
     if typed:
         inputs["types"] = (torch.arange(tokens) > tokens // 2).long().expand(rows, -1).contiguous()
     if model.trunk.reads_source:
-        inputs |= {"source": inputs["ids"].flip(1), "source_real": real}
+        source = inputs["ids"].flip(1)[:, 1:]  # of another length: as inputs of one, sizes would be one
+        inputs |= {"source": source, "source_real": real[:, 1:]}
     return inputs

@@ -14,7 +14,8 @@ from transformers import PreTrainedModel, TrainerCallback
 
 from attnlab.checks.contamination import Contamination
 from attnlab.checks.module_subject import Claim, Forward
-from attnlab.interop.loop_checks import LoopChecks, contamination, harmless
+from attnlab.interop.given_texts import contamination
+from attnlab.interop.loop_checks import LoopChecks, harmless
 from attnlab.interop.module_checks import guarded_finding
 from attnlab.runs.findings import Finding, Findings
 
@@ -58,8 +59,6 @@ class Soundness(TrainerCallback):
         return [] if self.checks is None else self.checks.unsound
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
-        if not state.is_world_process_zero:
-            return
         place = args.output_dir if self.folder is None else self.folder
         self.checks = LoopChecks(place, **self.settings)
         self.checks.before(
@@ -80,7 +79,7 @@ class Soundness(TrainerCallback):
     def _evaluated(self, step: int, given: Mapping[str, Any]) -> Findings:
         if self.checks is None:
             return Findings()
-        if not self.compared:
+        if not self.compared and self.checks.tells:
             self.compared = True
             self.checks.add(self._compared(given))
         return self.checks.evaluated(step)

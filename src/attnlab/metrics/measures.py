@@ -127,3 +127,8 @@ def measure_of(name: str) -> Measure:
 def _measure_of(metric: Any, name: str) -> Measure:
     summary = card(METRICS, name).summary
     return Measure(summary.partition(": ")[2].rstrip(".") or summary, metric.better, of_task=True)
+
+
+def signed(definition: str, signature: str) -> str:
+    """A definition with the signature of the package that computed the score, where there is one."""
+    return f"{definition.rstrip('.')}. Signature: {signature}" if signature else definition

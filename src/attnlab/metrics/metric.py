@@ -74,6 +74,18 @@ class Estimate:
         return {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
 
 
+def difference_records(
+    differences: Mapping[str, Mapping[str, Estimate]], baseline: str
+) -> list[dict[str, Any]]:
+    """Differences by name and metric, as files hold them; None is what is not known."""
+    return [
+        {"metric": metric, "name": name, "baseline": baseline}
+        | {key: value if math.isfinite(value) else None for key, value in estimate.as_json().items()}
+        for name, estimates in differences.items()
+        for metric, estimate in estimates.items()
+    ]
+
+
 class Metric(ABC):
     """One number of a model on a split. Its docstring is its card, whose first line is its definition."""
 

@@ -67,18 +67,35 @@ class KeyValues(LayerMemory):
             larger[:, :, :length] = buffer[:, :, self.start : self.stop]
         return larger
 
+    def _taken(self, buffer: Tensor, rows: Tensor) -> Tensor:
+        """These rows of what is held, in a buffer with as much room."""
+        held = buffer[:, :, self.start : self.stop]
+        taken = buffer.new_empty(len(rows), *buffer.shape[1:])
+        torch.index_select(held, 0, rows, out=taken[:, :, : held.shape[2]])
+        return taken
+
     def select(self, rows: Tensor) -> None:
-        if self.keys is not None and self.values is not None:
-            self.keys, self.values = rows_of(self.keys, rows), rows_of(self.values, rows)
+        if self.keys is None or self.values is None:
+            return
+        moved = moved_rows(rows, len(self.keys))
+        if moved is None:
+            self.keys, self.values = self._taken(self.keys, rows), self._taken(self.values, rows)
+            self.start, self.stop = 0, self.stop - self.start
+            return
+        if len(moved):
+            kept = rows[moved]
+            for buffer in (self.keys, self.values):
+                held = buffer[:, :, self.start : self.stop]  # not the room behind it
+                held.index_copy_(0, moved, held.index_select(0, kept))
 
 
-def rows_of(held: Tensor, rows: Tensor) -> Tensor:
-    """These rows (B, …), in place where most of them stay where they are, as those of beams do."""
-    if len(rows) == len(held):
-        moved = (rows != torch.arange(len(held), device=rows.device)).nonzero()[:, 0]
-        if 2 * len(moved) <= len(held):
-            return held.index_copy_(0, moved, held.index_select(0, rows[moved])) if len(moved) else held
-    return held.index_select(0, rows)
+def moved_rows(rows: Tensor, count: int) -> Tensor | None:
+    """Which of a batch's rows become others, where most stay where they are, as those of beams do; None
+    where all are to be taken anew."""
+    if len(rows) != count:
+        return None
+    moved = (rows != torch.arange(count, device=rows.device)).nonzero()[:, 0]
+    return moved if 2 * len(moved) <= count else None
 
 
 class Cache:

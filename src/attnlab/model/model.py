@@ -11,6 +11,7 @@ from attnlab.model.cache import Cache, coordinates
 from attnlab.model.heads.head import Head
 from attnlab.model.tokens import Tokens
 from attnlab.model.trunks.trunk import Trunk
+from attnlab.model.virtual import Virtual
 
 if TYPE_CHECKING:
     from attnlab.model.adapters.adapter import Adapter
@@ -42,13 +43,23 @@ class Model(nn.Module):
 
     @property
     def vocabulary(self) -> int:
-        """How many token ids it knows."""
+        """How many token ids it knows; of an encoder-decoder, its decoder."""
         return self.trunk.tables()[0].num_embeddings
+
+    @property
+    def common_vocabulary(self) -> int:
+        """How many token ids it knows in the text and in its source."""
+        return min(table.num_embeddings for table in self.trunk.tables())
 
     @property
     def writes(self) -> bool:
         """Whether it goes on with a text, token by token."""
         return self.head.scores_words and self.trunk.writes
+
+    @property
+    def stands_before(self) -> bool:
+        """Whether learned tokens stand before every row: those of an adapter, or of a bottleneck."""
+        return any(isinstance(module, Virtual) for module in self.modules())
 
     def forward(
         self,
@@ -70,10 +81,11 @@ class Model(nn.Module):
     ) -> Any:
         """The head's scores for ids (B,T), or what the objective makes of the hidden states (B,T,D).
 
-        `vectors` (B,T,W) are read beside the ids. An encoder reads `source` (B,S), unless `encoded` or the
-        cache holds what it made of it. `second` (B,U) is another text of each row: the head's vectors of both
-        (B,2,D) are then scores and hidden states alike. `features` stand for the trunk's output. `places`
-        index the hidden states: a head with a large vocabulary is asked only there.
+        `vectors` (B,T,W) are read beside the ids, or beside the source where there is one. An encoder reads
+        `source` (B,S), unless `encoded` or the cache holds what it made of it. `second` (B,U) is
+        another text of each row: the head's vectors of both (B,2,D) are then scores and hidden states alike.
+        `features` stand for the trunk's output. `places` index the hidden states: a head with a large
+        vocabulary is asked only there.
         """
         tokens = coordinates(ids, cache) if tokens is None else tokens
         inputs = {
@@ -97,9 +109,10 @@ class Model(nn.Module):
             return objective(self.head, hidden, tokens, training=self.training)
         return self.head(hidden, tokens) if second is None else hidden
 
-    def encode(self, source: Tensor, tokens: Tokens) -> Tensor:
+    def encode(self, source: Tensor, tokens: Tokens, vectors: Tensor | None = None) -> Tensor:
         """What the encoder of two stacks makes of a source, (B,S) -> (B,S,D)."""
-        return self.trunk.encode(source, tokens)
+        beside = {} if vectors is None else {"vectors": vectors}
+        return self.trunk.encode(source, tokens, **beside)
 
 
 def hidden_states(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> Tensor:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -44,6 +44,7 @@ class Pairs:
         self.layout: Mask = All((layout,))
         self.mask: Mask = All((pattern, layout))
         self.twin: Pairs | None = None  # the same pairs without the bias, whose masks are these
+        self.parts: dict[Hashable, Any] = {}  # into which rules divide them, once for all layers
 
     @cached_property
     def structure(self) -> Literal["all", "causal", "dense"]:

@@ -1,6 +1,7 @@
 """What a recurrent trunk costs, in closed form.
 
-Formulas use the letters of every file: D width, L layers, N length, M source length, V vocabulary.
+Formulas use the letters of every file: D width, L layers, N length, M source length, V vocabulary, V' of
+sources where it is another.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attnlab.model.attention.additive import Additive
-from attnlab.model.stack_counts import attention_terms, embedding_terms
+from attnlab.model.stack_counts import attention_terms, embedding_terms, table_letter
 from attnlab.model.terms import Term, linear, terms_of
 
 if TYPE_CHECKING:
@@ -20,11 +21,12 @@ SAVED = 8
 
 def parameter_terms(trunk: Recurrent) -> list[Term]:
     """Every parameter, part by part, from the parts' sizes alone."""
-    terms, tables = list[Term](), set[int]()
-    for name, stack in trunk.stacks().items():
+    terms, tables, stacks = list[Term](), set[int](), trunk.stacks()
+    for name, stack in stacks.items():
+        embedding = embedding_terms(stack.embedding, tables, letter=table_letter(name, stacks))
         layers = stack.parts()
         each = [term.times(len(layers), "L").inside("recurrence") for term in layers[0].parameter_terms()]
-        terms += [term.inside(name) for term in (*embedding_terms(stack.embedding, tables), *each)]
+        terms += [term.inside(name) for term in (*embedding, *each)]
     D = trunk.width
     if trunk.bridge is not None:
         states = trunk.bridge.out_features // D

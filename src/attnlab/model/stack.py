@@ -109,11 +109,21 @@ class Stack(nn.Module):
 
     def accept(self, virtual: Virtual) -> None:
         """Let virtual tokens stand before every row."""
+        if self.virtual is not None and self.virtual.joins:
+            raise ValueError(
+                "The tokens of model.fusion's bottleneck stand before every row, and so would those of this "
+                "adapter; use one inside the weights (lora, bitfit), or another fusion."
+            )
         virtual.reach = min(self.mask.horizon, *(rule.layout.horizon for rule in self.rules()))
         self.virtual = virtual
 
     def way(self, tokens: Tokens) -> Way:
         """From one row's ids to this stack's output."""
+        if self.virtual is not None and self.virtual.joins:
+            count = self.virtual.count
+            layers = declared(self.rules(), self.mask, self.row(tokens))
+            near, reach = torch.stack(layers).any(0), combined_reach(layers)
+            return Way(near[count:, count:], reach[count:, count:])
         layers = declared(self.rules(), self.mask, tokens)
         return Way(torch.stack(layers).any(0), combined_reach(layers))
 

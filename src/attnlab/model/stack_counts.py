@@ -1,13 +1,14 @@
 """What the stacks of a transformer cost, in closed form; the last one reads the text, one before it a source.
 
 Formulas use the letters of every file: D width, E feed-forward width, H heads, K head width,
-L layers, N length, V vocabulary; T queries and S keys of a row.
+L layers, N length, V vocabulary, V' of sources where it is another; T queries and S keys of a row.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from attnlab.model.blocks import Attention, CrossAttention, PositionWise, Residual
 from attnlab.model.feedforward import FeedForward, Gated
@@ -23,9 +24,10 @@ def parameter_terms(stacks: Stacks) -> list[Term]:
     terms: list[Term] = []
     tables: set[int] = set()
     for name, stack in stacks.items():
-        embedding = embedding_terms(stack.embedding, tables)
+        embedding = embedding_terms(stack.embedding, tables, letter=table_letter(name, stacks))
         blocks = block_terms(blocks_of(stack), "L")
         stacked = [*embedding, *blocks, *(t.inside("final") for t in terms_of(stack.final))]
+        stacked += [term.inside("embedding") for term in terms_of(stack.virtual)]  # those of the model itself
         terms += [term.inside(name) for term in stacked]
     return terms
 
@@ -49,10 +51,16 @@ def block_terms(blocks: Sequence[Parts], letter: str) -> list[Term]:
     ]
 
 
-def embedding_terms(embedding: Embedding, seen: set[int]) -> list[Term]:
+def table_letter(name: str, stacks: Mapping[str, Any]) -> str:
+    """What the rows of a stack's table are called: V, or V' where sources have a vocabulary of their own."""
+    tables = {id(stack.embedding.tokens) for stack in stacks.values()}
+    return "V'" if name == "encoder" and len(tables) > 1 else "V"
+
+
+def embedding_terms(embedding: Embedding, seen: set[int], *, letter: str) -> list[Term]:
     """Tokens, types, positions and norm. A table that both stacks share counts once."""
     narrow = embedding.positions.narrows
-    formula = "V·(D−part)" if narrow else "V·D"
+    formula = f"{letter}·(D−part)" if narrow else f"{letter}·D"
     terms = []
     if id(embedding.tokens) not in seen:
         table = embedding.tokens
@@ -91,7 +99,7 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
     """Operations of one forward over one row: attention between tokens apart from the maps of each token."""
     terms, last = list[Term](), list(stacks)[-1]
     for name, stack in stacks.items():
-        queries = length if name == last else source_length
+        queries = (length if name == last else source_length) + bottleneck(stack)
         letter = "N" if name == "decoder" else "M"
         maps = between = crossing = 0
         growth, across = Counter[str](), Counter[str]()
@@ -113,11 +121,21 @@ def flop_terms(stacks: Stacks, length: int, source_length: int) -> list[Term]:
             else:
                 growth[inner.rule.growth(f"{letter}²", letter)] += 1
             between, crossing = between + (0 if crosses else flops), crossing + (flops if crosses else 0)
+        if stack.embedding.vectors is not None:
+            entrance = stack.embedding.vectors
+            tokens = length if name == last else source_length
+            flops = 2 * tokens * entrance.in_features * entrance.out_features
+            terms.append(Term(f"{name} vectors", f"2{letter}·W·D", flops))
         terms.append(Term(f"{name} maps", f"L·2{letter}·(weights of a block)", maps))
         terms.append(Term(f"{name} self-attention", order_of(growth), between))
         if crossing:
             terms.append(Term("cross-attention", order_of(across), crossing))
     return terms
+
+
+def bottleneck(stack: Stack) -> int:
+    """Tokens that the model itself puts before every row."""
+    return stack.virtual.count if stack.virtual is not None and stack.virtual.joins else 0
 
 
 def order_of(growth: Counter[str]) -> str:
@@ -132,7 +150,7 @@ def activation_terms(stacks: Stacks, length: int, source_length: int) -> list[Te
     """Numbers that the backward keeps for one row, as torch saves them without dropout."""
     terms, last = [], list(stacks)[-1]
     for name, stack in stacks.items():
-        queries = length if name == last else source_length
+        queries = (length if name == last else source_length) + bottleneck(stack)
         kept = sum(_kept(part, queries, source_length) for part in stack.parts())
         terms.append(Term(f"{name} blocks", "L·(each part's inputs)", kept))
         terms.append(Term(f"{name} output", "2·T·D", 2 * queries * stack.width))

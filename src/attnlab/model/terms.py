@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 LETTERS = {
     "V": "vocabulary",
+    "V'": "vocabulary of sources",
     "D": "model width",
     "N": "length in tokens",
     "T": "longest distance",

@@ -31,6 +31,7 @@ class Tokens:
     group: Tensor | None = None  # given group ids (modality)
     span: range = range(0)  # what `index` is, in every row; empty when rows differ
     bound: int = 0  # every position is below it; known without looking at the tensors
+    patch: Tensor | None = None  # patches of a picture numbered from 1, row by row; 0: no patch
 
     @staticmethod
     def of(
@@ -41,12 +42,15 @@ class Tokens:
         source: Tensor | None = None,
         group: Tensor | None = None,
         position: Tensor | None = None,
+        patch: Tensor | None = None,
         device: torch.device | str | None = None,
     ) -> Tokens:
-        """The coordinates of `length` tokens; positions follow from padding and documents unless given."""
+        """The coordinates of `length` tokens; positions follow from padding and documents unless given, and
+        groups from patches: text is 0, an image 1."""
         if length < 1:
             raise ValueError("There are no tokens: a row needs at least one.")
         given = {"real": real, "document": document, "source": source, "group": group, "position": position}
+        given["patch"] = patch
         for name, value in given.items():
             if value is not None and (value.ndim != 2 or value.shape[1] != length):
                 raise ValueError(f"{name} has shape {tuple(value.shape)}; it must be (batch, {length}).")
@@ -57,7 +61,9 @@ class Tokens:
         bound = length if position is None else int(position.max()) + 1
         if position is None:
             position = _positions(index, real, document)
-        return Tokens(index, position, real, document, source, group, range(length), bound)
+        if patch is not None and group is None:
+            group = (patch > 0).long()
+        return Tokens(index, position, real, document, source, group, range(length), bound, patch)
 
     @property
     def length(self) -> int:
@@ -146,11 +152,11 @@ class Tokens:
         return Tokens(**joined, span=span, bound=max(self.bound, after.bound))
 
     def _known(self, name: str) -> Tensor | None:
-        """A field, where silence has a meaning: tokens are real, and not in the source."""
+        """A field, where silence has a meaning: tokens are real, not in the source, and no patches."""
         value: Tensor | None = getattr(self, name)
         if value is None and name in ("real", "source"):
             return torch.full_like(self.index, name == "real", dtype=torch.bool)
-        return value
+        return torch.zeros_like(self.index) if value is None and name == "patch" else value
 
     def take(self, order: Tensor) -> Tokens:
         """The tokens at `order` (B, G, M), -1 where there is none, as rows of their own: (B·G, M)."""
@@ -161,7 +167,9 @@ class Tokens:
         return replace(taken, real=there if taken.real is None else taken.real & there)
 
 
-FIELDS = ("index", "position", "real", "document", "source", "group")
+FIELDS = ("index", "position", "real", "document", "source", "group", "patch")
+TEXT, IMAGE, BOTTLENECK = 0, 1, 2
+"""The groups of tokens by what they are of; those of a bottleneck are of both."""
 
 
 def _borders(document: Tensor) -> Tensor:

@@ -14,6 +14,9 @@ from attnlab.model.tokens import Tokens
 class Virtual(nn.Module):
     """`count` tokens before the text of a stack, at its positions 0 … count − 1."""
 
+    joins = False
+    """Whether tokens of the text reach each other through them that do not otherwise."""
+
     def __init__(self, count: int):
         super().__init__()
         if count < 1:

@@ -59,5 +59,5 @@ def _input(model: Model) -> dict[str, Any]:
     if model.trunk.asks_for_source:
         given["tokens"] = Tokens.of(length, source=torch.arange(length, device=device)[None] < length - 1)
     if model.trunk.reads_source:
-        given["source"] = ids.flip(1)
+        given["source"] = ids.flip(1) % model.trunk.tables()[-1].num_embeddings
     return given

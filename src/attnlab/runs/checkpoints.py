@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Required, TypedDict
 
@@ -50,7 +50,7 @@ class Checkpoints:
 
     def __init__(self, folder: Path):
         self.folder = folder
-        self._shared: dict[str, dict[str, Any]] = {}
+        self._shared: dict[str, FileRecord] = {}
 
     @classmethod
     def of(cls, run: Path) -> Checkpoints:
@@ -81,23 +81,46 @@ class Checkpoints:
         `shared` are files that are the same in all checkpoints, and written with the first. A checkpoint
         that is already there for this step holds the same, and stays.
         """
-        place, beside = self.path(step), self.folder / f".step-{step}.new"
+        place = self.path(step)
         if place.exists():
             return place
-        self.folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(beside, ignore_errors=True)
         try:
-            beside.mkdir()
-            facts |= {"shared": self._share(shared)} if shared else {}
-            _fill(beside, files, facts)
-            os.rename(beside, place)
+            self.begin(step)
+            self.finish(step, files, shared, **facts)
         except OSError:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(self.unfinished(step), ignore_errors=True)
             raise
-        sync_folder(self.folder)
         return place
 
-    def _share(self, files: Mapping[str, Callable[[], bytes]]) -> dict[str, dict[str, Any]]:
+    def unfinished(self, step: int) -> Path:
+        """Where a checkpoint is until it is whole."""
+        return self.folder / f".step-{step}.new"
+
+    def begin(self, step: int, parts: Iterable[str] = ()) -> None:
+        """Make room for a checkpoint, with folders of these names for parts that others write."""
+        beside = self.unfinished(step)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(beside, ignore_errors=True)
+        for folder in (beside, *(beside / part for part in parts)):
+            folder.mkdir()
+
+    def finish(
+        self,
+        step: int,
+        files: Mapping[str, Callable[[], bytes]],
+        shared: Mapping[str, Callable[[], bytes]],
+        *,
+        written: Mapping[str, FileRecord] | None = None,
+        **facts: Any,
+    ) -> None:
+        """Write these files beside those that were `written`, the manifest last, and let it be seen."""
+        beside = self.unfinished(step)
+        facts |= {"shared": self._share(shared)} if shared else {}
+        _fill(beside, files, facts, written or {})
+        os.rename(beside, self.path(step))
+        sync_folder(self.folder)
+
+    def _share(self, files: Mapping[str, Callable[[], bytes]]) -> dict[str, FileRecord]:
         """Write the files that are not there yet as they should be; gives the size and hash of each."""
         for name, content_of in files.items():
             if name in self._shared:
@@ -125,9 +148,12 @@ class Checkpoints:
         steps = self.steps()
         for step in steps[:-keep]:
             if step != best:
-                leaving = self.folder / f".step-{step}.old"  # out of sight first: never half there
-                os.rename(self.path(step), leaving)
-                shutil.rmtree(leaving, ignore_errors=True)
+                self.remove(step)
+
+    def remove(self, step: int) -> None:
+        leaving = self.folder / f".step-{step}.old"  # out of sight first: never half there
+        os.rename(self.path(step), leaving)
+        shutil.rmtree(leaving, ignore_errors=True)
 
     def tidy(self) -> None:
         """Remove what a killed process left half written or half removed."""
@@ -136,9 +162,14 @@ class Checkpoints:
                 shutil.rmtree(entry, ignore_errors=True)
 
 
-def _fill(folder: Path, files: Mapping[str, Callable[[], bytes]], facts: Mapping[str, Any]) -> None:
+def _fill(
+    folder: Path,
+    files: Mapping[str, Callable[[], bytes]],
+    facts: Mapping[str, Any],
+    before: Mapping[str, FileRecord],
+) -> None:
     """Write the files one after the other, so that one at a time is in memory, and the manifest last."""
-    written = {}
+    written: dict[str, Any] = dict(before)
     for name, content_of in files.items():
         content = content_of()
         write_bytes(folder / name, content)
@@ -147,7 +178,7 @@ def _fill(folder: Path, files: Mapping[str, Callable[[], bytes]], facts: Mapping
     sync_folder(folder)
 
 
-def size_and_hash(content: bytes) -> dict[str, Any]:
+def size_and_hash(content: bytes) -> FileRecord:
     return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
 

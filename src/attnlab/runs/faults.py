@@ -67,3 +67,7 @@ class RunError(RuntimeError):
 
 class UnsoundError(RunError):
     """A check failed before the first step."""
+
+
+class EndedElsewhereError(RunError):
+    """Another process of the same run failed, and says why: this one ends without a word."""

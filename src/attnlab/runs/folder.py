@@ -28,6 +28,10 @@ def refused(recorded: Config, wanted: Config, run: Path) -> list[str]:
     return []
 
 
+DERIVED = ("data", "order", "given")
+"""Fingerprints that change where the text or the tokenizer does, which is then what has changed."""
+
+
 class RunFolder:
     """`run.json`, `metrics.jsonl`, `tokenizer.json` and `checkpoints/` of one run."""
 
@@ -138,7 +142,8 @@ class RunFolder:
     def expect(self, fingerprints: Fingerprints) -> None:
         """Note the fingerprints; refuse those that are not the ones the run was begun with."""
         facts = vars(fingerprints)
-        for name, value in facts.items():
+        for name in sorted(facts, key=DERIVED.__contains__):
+            value = facts[name]
             recorded = self.record.get(name, value)
             if recorded != value:
                 raise ConfigError(
@@ -146,6 +151,27 @@ class RunFolder:
                     "Restore it, or start a new run with another --out."
                 )
         self.note(**facts)
+
+
+class FollowedFolder(RunFolder):
+    """The folder of a run as the other processes of it see it: the first one writes, they read."""
+
+    @contextmanager
+    def opened(
+        self, config: Config, *, resume: bool, versions: Mapping[str, Any], changed: Changed = refused
+    ) -> Iterator[list[str]]:
+        self.record = read_record(self.path)
+        yield []
+
+    @contextmanager
+    def recorded(self) -> Iterator[None]:
+        yield
+
+    def note(self, **facts: Any) -> None:
+        self.record |= facts
+
+    def expect(self, fingerprints: Fingerprints) -> None:
+        self.note(**vars(fingerprints))  # the first process compares them
 
 
 def make_folder(path: Path) -> None:

@@ -27,6 +27,7 @@ class ReasonKind(StrEnum):
     OTHER_DRAWS = "other_draws"
     OTHER_WEIGHTS = "other_weights"
     OTHER_LOAD = "other_load"
+    OTHER_MACHINE = "other_machine"
     SAME_WEIGHTS = "same_weights"  # seeds that did nothing
     SAME_BATCHES = "same_batches"
     SAME_DRAWS = "same_draws"
@@ -41,6 +42,7 @@ class ReasonKind(StrEnum):
     KILLED = "killed"
     ASKED_TO_STOP = "asked_to_stop"
     EXIT_CODE = "exit_code"
+    NODE_LOST = "node_lost"
     STOPPED = "stopped"
     NOT_BEGUN = "not_begun"
     DAMAGED = "damaged"

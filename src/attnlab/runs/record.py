@@ -45,6 +45,23 @@ class AveragedRecord(TypedDict):
     steps: list[int]
 
 
+class MachineKind(TypedDict):
+    """A machine that a run was computed by; `accelerator` is empty where that was the processor."""
+
+    node: str
+    processor: str
+    accelerator: str
+
+
+class ProcessesRecord(TypedDict, total=False):
+    """How several processes trained a model together, when it was last begun or resumed."""
+
+    strategy: str
+    processes: int
+    hosts: list[str]
+    backend: str
+
+
 class RunRecord(TypedDict, total=False):
     """What run.json may hold; earlier versions wrote less of it."""
 
@@ -56,6 +73,7 @@ class RunRecord(TypedDict, total=False):
     error: str
     reason: str
     versions: dict[str, Any]
+    processes: ProcessesRecord
     step: int
     best: BestRecord
     parameters: int
@@ -63,6 +81,7 @@ class RunRecord(TypedDict, total=False):
     tokens: int
     seconds: float
     processor: dict[str, float]
+    machines: list[MachineKind]
     sound: bool
     unsound: list[str]
     failures: list[str]
@@ -139,12 +158,18 @@ def differences(before: Any, now: Any, where: str = "") -> Iterator[Change]:
         yield Change(where, before, now)
 
 
+DECIDING = ("torch", "machine", "threads", "products")
+ONE_PROCESS = {"processes": 1, "strategy": "one"}
+"""What the last bits of a run depend on; several processes sum in another order."""
+
+
 def other_versions(before: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     """Why a resumed run may differ in its last bits."""
-    begun = {"products": "MKL", **before}  # which every product was made by before that was recorded
-    changed = [name for name in ("torch", "machine", "threads", "products") if begun.get(name) != now[name]]
+    begun = {"products": "MKL", **ONE_PROCESS, **before}  # by which every product was made before
+    here = ONE_PROCESS | dict(now)
+    changed = [name for name in (*DECIDING, *ONE_PROCESS) if begun.get(name) != here[name]]
     if changed:
-        what = "; ".join(f"{name} was {begun.get(name)}, now {now[name]}" for name in changed)
+        what = "; ".join(f"{name} was {begun.get(name)}, now {here[name]}" for name in changed)
         yield f"The run was begun in another environment ({what}): it continues, but not bit for bit."
 
 

@@ -12,6 +12,7 @@ from attnlab.runs.atomic import replace_json
 from attnlab.runs.faults import read_object, reading
 from attnlab.runs.findings import Finding, failures
 from attnlab.runs.reason import Reason
+from attnlab.runs.record import MachineKind
 
 RESULT = "result.json"
 
@@ -44,6 +45,9 @@ RENAMED = {
     "incremental_difference": "leak",
 }
 """Metrics by the names that earlier versions wrote."""
+
+LISTS = ("unsound", "samples", "probes", "machines")
+"""Fields that a file holds as lists."""
 
 Curve = Mapping[str, Sequence[float]]
 
@@ -79,6 +83,26 @@ class AttentionMap(TypedDict, total=False):
     """1 where the mask lets a query see a key; of a pair that it forbids a weight is no choice."""
 
 
+class HeadAlignment(TypedDict):
+    """A head that looks from a target at its source, [written][source], and how far the output moves without
+    it."""
+
+    name: str
+    weights: list[list[float]]
+    effect: float
+
+
+class AlignmentMap(TypedDict):
+    """Cross-attention of a sentence and what the model writes for it, the heads by what the output loses
+    without them; `effect` says what that is."""
+
+    sentence: str
+    source: list[str]
+    written: list[str]
+    effect: str
+    heads: list[HeadAlignment]
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
     """One run, with what is known of it by now; `None` is what was not recorded.
@@ -86,7 +110,8 @@ class RunResult:
     `status` is "finished", "failed", "invalid" (finished, and a check failed) or "missing" in a study, and
     that of its record elsewhere, such as "running"; `reason` says why it is not finished. `fingerprints` say
     what it was trained and judged on, `trace` and `initial` what it was really given (training/trace.py).
-    `waited` is the share of its time that it waited for a processor that others had.
+    `waited` is the share of its time that it waited for a processor that others had; `machines` are those
+    that it was computed by, several where it was resumed elsewhere.
     `tuned` is how many of its parameters are trained, 0 where that was not recorded.
     `extra` is what a study's own measures add, by its own names.
     """
@@ -107,6 +132,7 @@ class RunResult:
     tokens_per_second: float = 0.0
     evaluation_seconds: float = 0.0
     waited: float | None = None
+    machines: tuple[MachineKind, ...] = ()
     peak_memory_bytes: int = 0
     unsound: tuple[str, ...] = ()
     checks: tuple[Finding, ...] = ()
@@ -121,6 +147,7 @@ class RunResult:
     quality: Mapping[str, float | None] = field(default_factory=dict)
     probes: tuple[ScoredProbe, ...] = ()
     attention: AttentionMap | None = None
+    alignment: AlignmentMap | None = None
     curve: Curve = field(default_factory=dict)
     dev_curve: Curve = field(default_factory=dict)
     extra_curves: Mapping[str, Curve] = field(default_factory=dict)
@@ -161,7 +188,7 @@ class RunResult:
         """
         own = {f.name for f in fields(cls)} - {"extra"}
         values = {name: value for name, value in record.items() if name in own and value is not None}
-        values |= {name: tuple(values.get(name, ())) for name in ("unsound", "samples", "probes")}
+        values |= {name: tuple(values.get(name, ())) for name in LISTS}
         why, text = record.get("why"), str(record.get("reason") or "")
         values["reason"] = Reason.of_json(why) if why else Reason.error(text)
         values["checks"] = tuple(Finding.of_json(finding) for finding in record.get("checks") or ())

@@ -11,6 +11,8 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of, in_words
+from attnlab.data.tokenizers.tokenizer import TARGET_FILE
+from attnlab.data.tokenizers.training_text import record_of
 from attnlab.model.witness import answer
 from attnlab.runs.atomic import replace_json
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
@@ -22,7 +24,8 @@ from attnlab.session.convert import refuse_taken
 from attnlab.session.stored import Stored, stored_at
 from attnlab.training.checkpoint import Checkpoint, load_weights, read_checkpoint, save_checkpoint
 
-COPIED = ("tokenizer.json", "tokenizer.text.json", CHECKS_FILE)
+TOKENIZERS = ("tokenizer.json", TARGET_FILE)
+COPIED = (*TOKENIZERS, *(record_of(Path(file)).name for file in TOKENIZERS), CHECKS_FILE)
 """What holds for the mean as for the run itself: what it reads with, and what was found of its training."""
 
 

@@ -62,7 +62,7 @@ def word_baselines(session: Session, split: str) -> list[Baseline]:
     counted = split_frequencies(session.dataset, split, session.evaluator(split))
     token, right = counted.most_frequent
     targets = int(counted.losses["unigram"].targets.sum())
-    word = session.tokenizer.decode([token], specials=True)
+    word = session.tokenizer.target.decode([token], specials=True)
     always = f"always predicting “{word}”, the most frequent token of the training text"
     return [
         *frequency_baselines(counted),

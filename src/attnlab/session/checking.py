@@ -21,6 +21,7 @@ from attnlab.interop.published_checks import of_imported, of_published
 from attnlab.metrics.metric import Examples
 from attnlab.runs.findings import Finding, When, merge_findings, read_findings
 from attnlab.runs.record import RECORD
+from attnlab.session.evaluation_checks import references_seen
 from attnlab.session.session import Session, default_cache
 from attnlab.session.soundness import ScoredExamples, case_of
 from attnlab.session.trained import Trained
@@ -71,9 +72,8 @@ def of_run(path: Path, *, tell: Told = lambda message: None) -> list[Finding]:
         facts["scored"] = ScoredExamples.of(trained, evaluation)
     moments: tuple[When, ...] = ("evaluation", "after")
     failed = [finding for finding in recorded if finding.when in moments and finding.outcome == "fail"]
-    return merge_findings(
-        [*earlier, *failed], [finding for when in moments for finding in _made(trained, when, tell, **facts)]
-    )
+    made = [finding for when in moments for finding in _made(trained, when, tell, **facts)]
+    return merge_findings([*earlier, *failed], [*made, *references_seen(trained, "dev")])
 
 
 def of_predictions(file: Path, *, label: str = "label", prediction: str = "prediction") -> list[Finding]:

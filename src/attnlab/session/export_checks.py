@@ -85,8 +85,8 @@ class Exported:
         tokenizer, settings = self.trained.tokenizer, self.trained.config.model
         first, form = tokenizer.encode(example.text), tokenizer.form
         if self.trained.model.trunk.reads_source:
-            target = tokenizer.encode(example.target or example.text)
-            return ReadText([tokenizer.first, *target], source=form.single(first))
+            target = tokenizer.target.encode(example.target or example.text)
+            return ReadText([tokenizer.target.first, *target], source=form.single(first))
         if self.reads_pairs and example.pair is not None:
             second = tokenizer.encode(example.pair)
             types = form.pair_types(len(first), len(second)) if settings.token_types > 1 else None

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from attnlab.config.pictures import PictureGrid
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import first_few
 from attnlab.data.batch import collate
@@ -22,8 +23,11 @@ from attnlab.data.corpora.records import Broken, Columns, Names, Record, Tally, 
 from attnlab.data.corpora.separators import Separator
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
-from attnlab.data.errors import unusable
+from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Example
+from attnlab.data.images.decoding import PictureError, pixels_of
+from attnlab.data.images.picture import SUFFIXES, Picture, is_picture_file, picture_of
+from attnlab.data.images.picture_folder import picture_record, pictures_by_split
 from attnlab.data.labels import UNREAD
 from attnlab.data.rows import Rows, in_memory
 from attnlab.evaluation.evaluator import array_of, concatenated_columns
@@ -59,6 +63,7 @@ class Predictor:
             tokenizer=trained.tokenizer,
             length=trained.config.data.length,
             reader=UNREAD,
+            pictures=trained.config.model.picture or PictureGrid(),
         )
 
     @property
@@ -69,6 +74,16 @@ class Predictor:
     def pairs(self) -> bool:
         """Whether an example is two texts."""
         return "pair" in self.encoding.uses
+
+    @property
+    def pictured(self) -> bool:
+        """Whether an example has a picture."""
+        return self.encoding.pictured
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether an example has a text, beside a picture or alone."""
+        return not self.pictured or "text" in self.trained.config.model.modalities
 
     def __call__(self, examples: Iterable[Example]) -> Iterator[Prediction]:
         """One prediction for each example, in order."""
@@ -114,6 +129,39 @@ def predict_each(
     readable = [text for text, reason in zip(given, reasons, strict=True) if not reason]
     said = iter(predict(Example(*((text,) if isinstance(text, str) else text)) for text in readable))
     return [Prediction(answer=None, unread=reason) if reason else next(said) for reason in reasons]
+
+
+def predict_pictures(pictures: Iterable[Any], predictor: Predictor) -> list[Prediction]:
+    """One prediction for each picture (a file, or bytes), or picture and text, in order; one that cannot be
+    read costs the others nothing."""
+    made = [pictured_example(given, with_text=predictor.reads_text) for given in pictures]
+    said = iter(predictor(example for example in made if isinstance(example, Example)))
+    return [
+        next(said) if isinstance(example, Example) else Prediction(answer=None, unread=example)
+        for example in made
+    ]
+
+
+def pictured_example(given: Any, *, with_text: bool) -> Example | str:
+    """The example of a picture, or why there is none."""
+    if with_text != isinstance(given, tuple):
+        wanted = 'a picture and a text, ("cat.png", "a cat")' if with_text else "a picture alone"
+        raise ConfigError(f"This model reads {wanted}; {given!r:.60} was given.")
+    picture, text = given if isinstance(given, tuple) else (given, "")
+    if with_text and (reason := unread_reason(text, pairs=False)):
+        return reason
+    made = picture if isinstance(picture, Picture) else picture_of(plain_path(picture), Path())
+    if isinstance(made, str):
+        return f"the picture {made}"
+    try:
+        pixels_of(made, 1)
+    except (PictureError, DataError) as error:
+        return str(error)
+    return Example(text, image=made, place=made.name)
+
+
+def plain_path(picture: Any) -> Any:
+    return str(picture) if isinstance(picture, Path) else picture
 
 
 def unread_reason(text: Any, *, pairs: bool) -> str:
@@ -171,17 +219,39 @@ class FilePredictions:
 
     def _examples(self, waiting: deque[Mapping[str, Any]]) -> Iterator[Example | Broken]:
         """The texts of the file; the whole row of each sound one is held for the answer."""
+        for file in self._files():
+            yield from self._of_file(file, waiting)
+
+    def _files(self) -> list[Path]:
+        """The file itself, or what a folder of pictures holds: tables, or pictures."""
+        if self.file.is_dir() and self._pictured:
+            files = [file for side in pictures_by_split(self.file).values() for file in side]
+            if not files:
+                raise ConfigError(f"{self.file} holds no pictures ({', '.join(SUFFIXES)}).")
+            return files
         if not self.file.is_file():
             raise ConfigError(f"There is no file {self.file}; give a table of texts (.csv, .tsv, .jsonl, …).")
+        return [self.file]
+
+    @property
+    def _pictured(self) -> bool:
+        return isinstance(self.predictor, Predictor) and self.predictor.pictured
+
+    def _records(self, file: Path) -> Iterator[Record | Broken]:
+        if is_picture_file(file):
+            return iter([picture_record(file, classed=False)])
+        return reader_of(file, self.separator)(file, self.encoding, "line")
+
+    def _of_file(self, file: Path, waiting: deque[Mapping[str, Any]]) -> Iterator[Example | Broken]:
         parts: dict[str, str] = {}
-        for record in reader_of(self.file, self.separator)(self.file, self.encoding, "line"):
+        for record in self._records(file):
             if isinstance(record, Broken):
                 yield record
                 continue
             parts = parts or self._columns(record)
-            parsed = example_of(record, parts, ())
+            parsed = example_of(record, parts, (), file.parent, decoded=self._pictured)
             if isinstance(parsed, Example):
-                waiting.append(record.values)
+                waiting.append(without_bytes(record.values, parts, parsed))
             yield parsed
 
     def _columns(self, first: Record) -> dict[str, str]:
@@ -190,4 +260,16 @@ class FilePredictions:
         usual = self.predictor.trained.columns
         pair = self.pair or usual("pair") if self.predictor.pairs else NO_COLUMN
         existing = [str(name) for name in first.values]
-        return Columns(text=self.text or usual("text"), pair=pair, **unread).found(existing, str(self.file))
+        text: Names = self.text or usual("text")
+        if self._pictured and isinstance(self.predictor, Predictor) and not self.predictor.reads_text:
+            text = NO_COLUMN
+        image = usual("image") if self._pictured else NO_COLUMN
+        columns = Columns(text=text, pair=pair, image=image, **unread)
+        return columns.found(existing, str(self.file))
+
+
+def without_bytes(values: Mapping[str, Any], parts: Mapping[str, str], example: Example) -> Mapping[str, Any]:
+    """A row with the name of its picture in the place of its bytes."""
+    if example.image is None:
+        return values
+    return {**values, parts["image"]: example.image.name or example.place}

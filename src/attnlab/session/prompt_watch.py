@@ -24,6 +24,10 @@ NEW, KEPT = 12, 200
 FILE, PAGE = "watch.json", "watch.html"
 
 
+def is_power_of_ten(step: int) -> bool:
+    return str(step).rstrip("0") == "1"
+
+
 class PromptWatch:
     """Continues a prompt at the start, after every power of ten of steps, and at the end. It disturbs no
     stream of random numbers, and leaves the model as it was."""
@@ -49,9 +53,11 @@ class PromptWatch:
             if event.step == 0:
                 self.look(0)
             return
-        power = isinstance(event, Stepped) and str(event.step).rstrip("0") == "1"
-        if power or (isinstance(event, Ended) and event.reason != "interrupted"):
+        if self.asks_weights(event) or (isinstance(event, Ended) and event.reason != "interrupted"):
             self.look(event.step)
+
+    def asks_weights(self, event: Event) -> bool:
+        return isinstance(event, Stepped) and is_power_of_ten(event.step)
 
     def kept(self) -> list[PromptMoment]:
         """What a run that is resumed saw of the same prompt."""

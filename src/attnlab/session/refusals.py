@@ -66,6 +66,8 @@ def refuse_misfits(config: schema.Config, task: Task, draft: Model) -> None:
             f"data.length {config.data.length} is more than the {config.longest_text} tokens of text that "
             f"model.length {config.model.length} leaves after those of adapter {config.adapter}; lower it."
         )
+    refuse_separate(config)
+    refuse_pictures(config)
     refuse_unwritten(config, task)
     refuse_unknown_best(config, task)
     refuse_token_types(config, 1)
@@ -75,10 +77,59 @@ def refuse_misfits(config: schema.Config, task: Task, draft: Model) -> None:
     OPTIMIZERS.build(config.training.optimizer)
 
 
+def takes_separate(config: schema.Config) -> bool:
+    """Whether its targets have a vocabulary of their own, and rows and a decoder in which they can."""
+    apart = ENCODINGS[config.data.encoding.kind].two_vocabularies
+    return config.data.target_tokenizer != "shared" and apart and config.model.family == "encoder_decoder"
+
+
+def refuse_separate(config: schema.Config) -> None:
+    """A vocabulary for targets where they stand in one row, or one table, with what is read."""
+    data = config.data
+    if data.target_tokenizer != "shared" and not takes_separate(config):
+        raise ConfigError(
+            f"data.target_tokenizer is {data.target_tokenizer}, a vocabulary for targets alone, and with "
+            f'task "{config.task.kind}", data.encoding "{data.encoding.kind}" and model.family '
+            f'"{config.model.family}" sources and targets are read with one; set data.target_tokenizer to '
+            '"shared", or use task seq2seq with encoding translation and family encoder_decoder.'
+        )
+
+
+def refuse_pictures(config: schema.Config) -> None:
+    """Pictures for a model that reads none, and a model of pictures without any."""
+    encoding, model = config.data.encoding.kind, config.model
+    if ENCODINGS[encoding].pictured and model.picture is None:
+        raise ConfigError(
+            f'data.encoding "{encoding}" gives the patches of pictures, and model.inputs is text; set '
+            'model.inputs = ["image(size=32, patch=4)"], with "text" beside it where it reads both.'
+        )
+    if model.picture is not None and not ENCODINGS[encoding].pictured:
+        raise ConfigError(
+            f'model.inputs has image, and data.encoding "{encoding}" gives no pictures; use image or '
+            "image_text, or leave model.inputs out."
+        )
+    if encoding in ("image_text", "image_apart") and "text" not in model.modalities:
+        raise ConfigError(
+            f'data.encoding "{encoding}" gives a picture and its text, and model.inputs is image alone; set '
+            'model.inputs = ["image", "text"], or data.encoding = "image".'
+        )
+    if model.picture is not None and config.data.length < model.picture.patches + 2:
+        raise ConfigError(
+            f"data.length is {config.data.length}, and a picture alone has {model.picture.patches} patches "
+            f"and two special tokens; use at least {model.picture.patches + 2}, or larger patches."
+        )
+
+
 def refuse_unwritten(config: schema.Config, task: Task) -> None:
     """Texts to score, where none is written after a source."""
     encoding = ENCODINGS[config.data.encoding.kind]
     writes = task.predicts_words and "target" in encoding.uses and task.sees != "all"
+    if config.training.generate_every != "never" and encoding.pictured:
+        raise ConfigError(
+            "training.generate_every asks for texts to score, and with data.encoding "
+            f'"{config.data.encoding.kind}" they would be written without their pictures; leave it out: '
+            "writing for a picture is not built yet."
+        )
     if config.training.generate_every != "never" and not writes:
         raise ConfigError(
             f'training.generate_every asks for texts to score, and task "{config.task.kind}" writes none '

@@ -21,6 +21,7 @@ from attnlab.session.prompt_watch import PromptWatch
 from attnlab.session.session import Session, default_cache, step_flops
 from attnlab.session.training import Run, train
 from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
+from attnlab.training.strategies.processes import current
 
 KEPT = 0.95
 """Of what was seen before: a few dozen steps decide the speed that is shown."""
@@ -32,7 +33,8 @@ def displayed_session(
     """A session whose text is shown as it is read, with the threads that its run in `folder` computes with;
     0: by rule."""
     session = Session(config, cache=default_cache(), progress=display.preparing)
-    RunFolder(folder).refuse_taken(resume=resume)
+    if current().first:
+        RunFolder(folder).refuse_taken(resume=resume)
     display.say(use_threads(session, folder, resume=resume, threads=threads))
     display.work("Reading the text")
     return session
@@ -69,8 +71,11 @@ def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 
     elif "OMP_NUM_THREADS" in os.environ:
         threads, why = torch.get_num_threads(), "by OMP_NUM_THREADS"
     else:
-        flops = step_flops(session.config, session.draft)
-        threads, why = threads_for_step(flops), f"by the size of a step, {flops / 1e9:,.2g} GFLOP"
+        processes = current()
+        flops = step_flops(session.config, session.draft) / processes.world
+        threads = threads_for_step(flops, processes=processes.local_world)
+        of_process = " of each process" if processes.world > 1 else ""
+        why = f"by the size of a step{of_process}, {flops / 1e9:,.2g} GFLOP"
     torch.set_num_threads(threads)
     return f"Threads: {threads} of {cores()} cores ({why})."
 

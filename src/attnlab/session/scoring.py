@@ -29,7 +29,7 @@ from attnlab.evaluation.result_nodes import (
 )
 from attnlab.evaluation.written_texts import GENERATED, REFERENCE, SOURCE, of_texts, text_metrics
 from attnlab.metrics.measures import is_share, measure_of
-from attnlab.metrics.metric import Estimate, Examples
+from attnlab.metrics.metric import Estimate, Examples, difference_records
 from attnlab.metrics.written import Bleu
 from attnlab.runs.findings import BAD, Finding, failed_checks
 
@@ -107,11 +107,7 @@ class TextScores(SelfShowing):
         return failed_checks([finding for system in self.systems for finding in system.checks])
 
     def as_json(self) -> dict[str, Any]:
-        differences = [
-            {"metric": metric, "name": name, "baseline": self.systems[0].name, **estimate.as_json()}
-            for name, estimates in self.differences.items()
-            for metric, estimate in estimates.items()
-        ]
+        differences = difference_records(self.differences, self.systems[0].name)
         systems = [system.as_json() for system in self.systems]
         return {"systems": systems, **({"differences": differences} if differences else {})}
 
@@ -180,12 +176,17 @@ def score_texts(
     shared = {REFERENCE: right} | ({SOURCE: of_texts(named["sources"])} if sources is not None else {})
     columns = {name: Examples({GENERATED: of_texts(texts), **shared}) for name, texts in written.items()}
     systems = tuple(system_scores(name, examples) for name, examples in columns.items())
+    return TextScores(systems=systems, differences=differences_from_first(columns))
+
+
+def differences_from_first(columns: Mapping[str, Examples]) -> dict[str, dict[str, Estimate]]:
+    """By name and metric: the texts of each minus those of the first, paired by example."""
     (_, first), *others = columns.items()
-    differences = {
-        name: {metric: built.difference(examples, first) for metric, built in text_metrics(first).items()}
+    metrics = text_metrics(first)
+    return {
+        name: {metric: built.difference(examples, first) for metric, built in metrics.items()}
         for name, examples in others
     }
-    return TextScores(systems=systems, differences=differences)
 
 
 def system_scores(name: str, examples: Examples) -> SystemScores:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnlab.checks.query_duplicates import QueryDuplicates
 from attnlab.config.values import ConfigError
@@ -15,8 +16,17 @@ from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import hashed
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+from attnlab.data.images.picture import is_picture_file
+from attnlab.data.images.picture_reader import PictureReader
 from attnlab.data.passage_index import Hit, IndexUpdate, PassageIndex, Progress
-from attnlab.evaluation.retrieval import Questions, RankingResult, by_vectors, rank_scores
+from attnlab.data.passages import files_in
+from attnlab.evaluation.retrieval import (
+    Questions,
+    RankingResult,
+    by_vectors,
+    chance_scores,
+    rank_scores,
+)
 from attnlab.metrics.metric import Examples
 from attnlab.session.embedding import Embedder
 from attnlab.session.session import default_cache
@@ -40,16 +50,29 @@ class Searcher:
         encoding: str = "utf-8",
         progress: Progress = lambda done, of: None,
     ) -> Searcher:
-        """Of the files below a folder. The index is kept in `index`, or in the cache, apart for each model
-        and folder."""
+        """Of the files below a folder; of its pictures, where it has some and the model reads them. The index
+        is kept in `index`, or in the cache, apart for each model and folder."""
         source = Path(inside).expanduser()
         place = index_folder(embedder, source) if index is None else Path(index)
+        if embedder.reads_pictures and any(map(is_picture_file, files_in(source))):
+            return cls.of_pictures(embedder, source, place, progress)
         passages = PassageIndex(place, embedder.identity)
         return cls(
             embedder,
             passages,
             passages.update(source, embedder.vectors, encoding=encoding or "utf-8", progress=progress),
         )
+
+    @classmethod
+    def of_pictures(cls, embedder: Embedder, source: Path, place: Path, progress: Progress) -> Searcher:
+        """Of the pictures below a folder; other files are left alone."""
+        reader = PictureReader()
+        index = PassageIndex(place, f"pictures {embedder.identity}", reader)
+
+        def vectors(digests: Sequence[str]) -> NDArray[np.float32]:
+            return embedder.picture_vectors([reader.pictures[digest] for digest in digests])
+
+        return cls(embedder, index, index.update(source, vectors, wanted=is_picture_file, progress=progress))
 
     def search(self, query: str, *, top: int = 5) -> list[Hit]:
         """The passages nearest to a query, best first."""
@@ -100,7 +123,10 @@ def score_search(
 
 
 def compare_pairs(texts: Sequence[Example], examples: Examples) -> RankingResult:
-    """How texts find their second one, compared with BM25 on the same."""
+    """How texts find their second one, compared with BM25 on the same; pictures theirs, with chance."""
+    if any(text.image is not None for text in texts):
+        passages = len({text.second for text in texts})
+        return RankingResult(len(texts), passages, chance_scores(passages, examples), ())
     return compare_with_words(Questions.of([(text.text, text.pair or "") for text in texts]), examples)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from attnlab.config import schema
+from attnlab.config.pictures import PictureGrid
 from attnlab.config.schema import SCRATCH
 from attnlab.data.dataset import Dataset, ProgressOf, no_progress
 from attnlab.data.labels import Labels
@@ -19,8 +20,9 @@ from attnlab.evaluation.written_texts import TextWriter
 from attnlab.model.assemble import build_model
 from attnlab.model.counts import count
 from attnlab.model.model import Model
+from attnlab.runs.cache_folder import default_cache as default_cache
 from attnlab.runs.faults import RunError
-from attnlab.session.refusals import refuse_infeasible, refuse_misfits, refuse_token_types
+from attnlab.session.refusals import refuse_infeasible, refuse_misfits, refuse_token_types, takes_separate
 from attnlab.session.start import Origin, Start, begin, start_at, with_start
 from attnlab.tasks import TASKS
 from attnlab.tasks.task import Task
@@ -61,7 +63,14 @@ class Session:
     def read_dataset(self) -> Dataset:
         """The run's text, with its labels read as the task reads them."""
         reader, config = self.draft_task.reader, self.config
-        return Dataset(config.data, reader=reader, seed=config.seed, cache=self.cache, progress=self.progress)
+        return Dataset(
+            config.data,
+            reader=reader,
+            seed=config.seed,
+            cache=self.cache,
+            progress=self.progress,
+            pictures=config.model.picture or PictureGrid(),
+        )
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -82,7 +91,7 @@ class Session:
     @cached_property
     def task(self) -> Task:
         """What the model is to predict."""
-        vocabulary = Vocabulary.of(self.tokenizer)
+        vocabulary = Vocabulary.of(self.tokenizer.target)
         return TASKS.build(self.config.task, vocabulary=vocabulary, labels=self.labels)
 
     @cached_property
@@ -97,8 +106,8 @@ class Session:
 
     @cached_property
     def _begun(self) -> tuple[Model, Origin]:
-        settings, outputs = self.config.model.with_tokenizer(self.tokenizer.size), self.labels.outputs
-        same = settings.tokens == self.draft.vocabulary and outputs == self.draft_task.labels.outputs
+        settings, outputs = self.config.model.with_tokenizer(*self.tokenizer.sizes), self.labels.outputs
+        same = settings == draft_settings(self.config) and outputs == self.draft_task.labels.outputs
         sized = self.draft if same else build_model(settings, device="meta", labels=outputs)
         refuse_infeasible(self.config, self.dataset, sized)
         model, origin = begin(self.config, self.start, self.tokenizer, self.labels)
@@ -156,9 +165,12 @@ class Session:
 
 def draft_settings(config: schema.Config) -> schema.ModelSettings:
     """The model's settings before there is a tokenizer: with as many tokens as that may have."""
-    if config.model.vocabulary != "tokenizer":
-        return config.model
-    return config.model.with_tokenizer(TOKENIZERS.build(config.data.tokenizer).most)
+    model, data = config.model, config.data
+    if takes_separate(config) and model.source_vocabulary == "shared":
+        model = replace(model, source_vocabulary=TOKENIZERS.build(data.tokenizer).most)
+    if model.vocabulary == "tokenizer":
+        model = replace(model, vocabulary=TOKENIZERS.build(data.writing_tokenizer).most)
+    return model
 
 
 def draft_task(config: schema.Config) -> Task:
@@ -182,9 +194,3 @@ def step_flops(config: schema.Config, draft: Model | None = None) -> float:
     tokens = min(limits, default=length)
     forward = count(model, length=length, source_length=length, batch=1).forward
     return 3 * forward / length * tokens * config.training.accumulate  # the backward is twice the forward
-
-
-def default_cache() -> Path:
-    """Where tokenised text is kept between runs."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "attnlab"

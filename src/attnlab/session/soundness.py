@@ -53,7 +53,7 @@ class ScoredExamples:
 
 
 UNSCORED = ScoredExamples()
-STEPS = ("replayed_step",)
+STEPS = ("replayed_step", "processes")
 """The checks that are made right after a step."""
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attnlab.config import schema
 from attnlab.config.files import section_of
@@ -14,7 +14,7 @@ from attnlab.config.schema import SCRATCH
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.labels import Labels
 from attnlab.data.tokenizers import TOKENIZERS
-from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer import TARGET_FILE, Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.exchange import load_belonging
 from attnlab.interop.foreign import CONFIG, read_settings
@@ -57,6 +57,10 @@ class Start:
     labels: Labels = Labels()
     made_tokenizer: Tokenizer | None = None
     """None where it is still to be trained."""
+    target_choice: Choice | Literal["shared"] = "shared"
+    """The same of data.target_tokenizer."""
+    targets_with: Choice | Literal["shared"] = "shared"
+    """What data.target_tokenizer was where the tokenizer was made."""
     reader: Callable[[], tuple[Model, Mapping[str, Any]]] | None = None
 
     def read(self) -> tuple[Model, Mapping[str, Any]]:
@@ -97,9 +101,23 @@ def has_start(config: schema.Config) -> bool:
         return False
 
 
-def planned_start(name: str, settings: schema.ModelSettings, tokenizer: Choice) -> Start:
+def planned_start(name: str, settings: schema.ModelSettings, data: schema.DataSettings) -> Start:
     """A start that is still to be trained: enough to validate the configs that begin from it."""
-    return Start(name, Path(name), settings, _from_file(Path(name, "tokenizer.json")), (tokenizer,))
+    folder = Path(name)
+    return Start(
+        name,
+        folder,
+        settings,
+        _from_file(folder / "tokenizer.json"),
+        (data.tokenizer,),
+        target_choice=_target_of(data, folder),
+        targets_with=data.target_tokenizer,
+    )
+
+
+def _target_of(data: schema.DataSettings, folder: Path) -> Choice | Literal["shared"]:
+    """What data.target_tokenizer becomes in a run that begins from one with this data."""
+    return "shared" if data.target_tokenizer == "shared" else _from_file(folder / TARGET_FILE)
 
 
 def _from_file(path: Path) -> Choice:
@@ -116,6 +134,8 @@ def _of_run(name: str, place: Path) -> Start:
         trained_with=(stored.config.data.tokenizer,),
         labels=stored.labels,
         made_tokenizer=stored.tokenizer,
+        target_choice=_target_of(stored.config.data, stored.folder),
+        targets_with=stored.config.data.target_tokenizer,
         reader=lambda: (without_adapter(stored.model(), place), {}),
     )
 
@@ -152,8 +172,9 @@ def with_start(config: schema.Config, start: Start | None) -> schema.Config:
             )
         return config
     model, tokenizer = _model(config, start), _tokenizer(config.data.tokenizer, start)
-    encoding = _encoding(config.data.encoding, model)
-    return replace(config, model=model, data=replace(config.data, tokenizer=tokenizer, encoding=encoding))
+    encoding, target = _encoding(config.data.encoding, model), _target_tokenizer(config, start)
+    data = replace(config.data, tokenizer=tokenizer, target_tokenizer=target, encoding=encoding)
+    return replace(config, model=model, data=data)
 
 
 def _encoding(wanted: Choice, model: schema.ModelSettings) -> Choice:
@@ -173,7 +194,9 @@ def stacks_for(task: type[Task], own: schema.ModelSettings) -> schema.ModelSetti
             f'The encoder alone can be taken of a transformer, and the trunk of the start is "{own.trunk}"; '
             "use a task that reads a source and writes a text, or another start."
         )
-    return replace(own, family="encoder", mask=section_of("model", {"family": "encoder"}).mask)
+    rows = own.vocabulary if own.source_vocabulary == "shared" else own.source_vocabulary
+    mask = section_of("model", {"family": "encoder"}).mask
+    return replace(own, family="encoder", mask=mask, vocabulary=rows, source_vocabulary="shared")
 
 
 def _model(config: schema.Config, start: Start) -> schema.ModelSettings:
@@ -206,7 +229,7 @@ def _tokenizer(wanted: Choice, start: Start) -> Choice:
     usual = section_of("data", {}).tokenizer
     same = wanted in (usual, *start.trained_with)
     if not same and wanted.kind == "file" and start.made_tokenizer is not None:
-        same = load_tokenizer(str(wanted.options["path"])).fingerprint == start.tokenizer.fingerprint
+        same = load_tokenizer(str(wanted.options["path"])).fingerprint == start.tokenizer.alone.fingerprint
     if not same:
         raise ConfigError(
             f"data.tokenizer is {wanted}, a foreign tokenizer for the start {start.path}: its ids would mean "
@@ -214,6 +237,18 @@ def _tokenizer(wanted: Choice, start: Start) -> Choice:
             f"start's own: {start.tokenizer_choice.options['path']}."
         )
     return start.tokenizer_choice
+
+
+def _target_tokenizer(config: schema.Config, start: Start) -> Choice | Literal["shared"]:
+    """The start's own where the run writes targets; what the config sets otherwise is refused."""
+    wanted = config.data.target_tokenizer
+    if wanted not in ("shared", start.targets_with, start.target_choice):
+        raise ConfigError(
+            f"data.target_tokenizer is {wanted}, and the start {start.path} was trained with "
+            f"{start.targets_with}: ids would mean other words than those that the model has learned. Leave "
+            "data.target_tokenizer out."
+        )
+    return start.target_choice if TASKS[config.task.kind].two_stacks else "shared"
 
 
 # ---------------------------------------------------------------- weights
@@ -236,7 +271,7 @@ def begin(
 ) -> tuple[Model, Origin]:
     """The model before its first step: a function of the start and the seed."""
     if start is None:
-        settings = config.model.with_tokenizer(tokenizer.size)
+        settings = config.model.with_tokenizer(*tokenizer.sizes)
         return build_model(settings, seed=config.seed, labels=labels.outputs), Origin()
     source, certificate = start.read()
     model = build_model(config.model, seed=config.seed, labels=labels.outputs)

@@ -14,8 +14,8 @@ from attnlab.config import schema
 from attnlab.config.imports import changed_code
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.labels import Labels
-from attnlab.data.tokenizers.tokenizer import Tokenizer
-from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
+from attnlab.data.tokenizers.tokenizer import TARGET_FILE, Tokenizer
+from attnlab.data.tokenizers.tokenizer_files import load_run
 from attnlab.interop.foreign import CONFIG
 from attnlab.model.adapters import ADAPTERS
 from attnlab.model.assemble import build_model
@@ -42,8 +42,8 @@ class Stored:
 
     @property
     def settings(self) -> schema.ModelSettings:
-        """Those of its model, with the number of rows that its table of words has."""
-        return self.config.model.with_tokenizer(self.tokenizer.size)
+        """Those of its model, with the number of rows that its tables of words have."""
+        return self.config.model.with_tokenizer(*self.tokenizer.sizes)
 
     @property
     def labels(self) -> Labels:
@@ -94,17 +94,26 @@ def stored_at(path: str | Path, *, which: Literal["last", "best"] = "last") -> S
         config = RunFolder(folder).config()
     for message in changed_code(record.get("imports", ())):
         warnings.warn(f"{folder}: {message}", stacklevel=2)
-    tokenizer = load_tokenizer(folder / "tokenizer.json")
+    separate = config.data.target_tokenizer != "shared"
+    tokenizer = load_run(folder, separate=separate)
     if record.get("tokenizer", tokenizer.fingerprint) != tokenizer.fingerprint:
+        files = f"{folder / 'tokenizer.json'}{f' with {TARGET_FILE}' if separate else ''}"
         raise RunError(
-            f"{folder / 'tokenizer.json'} is not the tokenizer that this run was trained with "
+            f"{files} is not the tokenizer that this run was trained with "
             f"({tokenizer.fingerprint}, not {record['tokenizer']}): its ids would mean other words."
         )
     if record.get("status") == "converted" or config.start != schema.SCRATCH:  # its own copy is always there
-        own = Choice("file", {"path": str(folder / "tokenizer.json")})
-        config = replace(config, data=replace(config.data, tokenizer=own))
+        config = replace(config, data=with_own_tokenizer(config.data, folder))
     step = _step(record, folder, which) if step is None else step
     return Stored(folder, step, config, tokenizer, record)
+
+
+def with_own_tokenizer(data: schema.DataSettings, folder: Path) -> schema.DataSettings:
+    """The same data read with the tokenizer that a run has in its folder."""
+    own = replace(data, tokenizer=Choice("file", {"path": str(folder / "tokenizer.json")}))
+    if data.target_tokenizer == "shared":
+        return own
+    return replace(own, target_tokenizer=Choice("file", {"path": str(folder / TARGET_FILE)}))
 
 
 def model_folder(name: str | Path) -> Path:

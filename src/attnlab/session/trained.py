@@ -28,6 +28,7 @@ from attnlab.explain.attention_maps import AttentionMaps
 from attnlab.explain.head_losses import HeadLosses
 from attnlab.explain.head_vectors import HeadVectors
 from attnlab.explain.model_reading import Reading
+from attnlab.explain.picture_attention import PictureAttention
 from attnlab.generation.request import PENALTIES, at_least, number_between, request_of, several
 from attnlab.interop.exchange import read_published
 from attnlab.model.model import Model
@@ -35,7 +36,8 @@ from attnlab.runs.findings import unsound_of
 from attnlab.session.embedding import Embedder, Pooling
 from attnlab.session.evaluating import evaluate, evaluate_heads
 from attnlab.session.filling import Places, places
-from attnlab.session.predicting import Predictor, predict_each, unread_sentence
+from attnlab.session.picture_reading import picture_attention
+from attnlab.session.predicting import Predictor, predict_each, predict_pictures, unread_sentence
 from attnlab.session.questions import RankedAnswers, ask
 from attnlab.session.searching import Searcher
 from attnlab.session.session import Session, default_cache
@@ -132,7 +134,7 @@ class Trained(Session):
     @cached_property
     def miswrites(self) -> bool:
         """Whether cached decoding gives other scores than each text alone, as the model is now."""
-        return miswrites(self.model, self.tokenizer.size, self.config.longest_text)
+        return miswrites(self.model, self.tokenizer.common_size, self.config.longest_text)
 
     @cached_property
     def deciding(self) -> Task:
@@ -171,14 +173,16 @@ class Trained(Session):
 
     @property
     def unknown_token(self) -> int:
-        """The token of words that the tokenizer does not know; no token (-1) where it knows every text."""
+        """The token of words that the tokenizer does not know, in what is read; no token (-1) where it knows
+        every text."""
         unknown = self.tokenizer.specials.unknown
         return -1 if unknown is None else unknown
 
     @property
     def stop(self) -> set[int]:
         """The tokens that end a text."""
-        ends = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
+        writes = self.tokenizer.target
+        ends = writes.form.end or (writes.specials.stop,)
         return {token for token in ends if token is not None}
 
     @property
@@ -319,6 +323,12 @@ class Trained(Session):
             pair = str(self.translate(text))
         return self.reading.attention(text, pair, layer=layer, head=head)
 
+    def picture_attention(
+        self, image: str | Path, text: str = "", *, layer: int = -1, head: int = -1
+    ) -> PictureAttention:
+        """Where each head looks on a picture (its file), with a text where the model reads both."""
+        return picture_attention(self, image, text, layer=layer, head=head)
+
     def heads(
         self, on: str | Path | None = None, *, texts: int = 200, **reading: Any
     ) -> HeadLosses | HeadVectors:
@@ -350,17 +360,24 @@ class Trained(Session):
         pooling: Pooling = "trained",
         **wanted: Any,
     ) -> list[Hit]:
-        """The passages of files that are nearest in meaning to a query, best first. The files are indexed
-        once; `wanted`: `index`, a folder for that, and the files' `encoding`."""
+        """The passages of files that are nearest in meaning to a query, best first; of a folder of pictures
+        the pictures, where the model reads them (a hit's `file`). The files are indexed once; `wanted`:
+        `index`, a folder for that, and the files' `encoding`."""
         return Searcher.of(Embedder.of(self, pooling), inside, **wanted).search(query, top=top)
 
-    def predict(self, texts: Sequence[str | tuple[str, str]], *, batch_size: int = 64) -> list[Prediction]:
-        """What a model that was trained on labels makes of texts, or of pairs of them. A text that cannot be
-        read, such as an empty one, has no answer (None), and its `unread` says why."""
+    def predict(
+        self, texts: Sequence[str | tuple[str, str] | Path | bytes], *, batch_size: int = 64
+    ) -> list[Prediction]:
+        """What a model that was trained on labels makes of texts, or of pairs of them; of pictures (files or
+        bytes), or of pairs of a picture and a text. One that cannot be read, such as an empty one, has no
+        answer (None), and its `unread` says why."""
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Iterable):
             raise ConfigError(f"texts is {texts!r:.200}; give a list of texts, also of one.")
         predictor = Predictor(self, batch_size=batch_size)
-        predictions = predict_each(texts, predictor, pairs=predictor.pairs)
+        if predictor.pictured:
+            predictions = predict_pictures(texts, predictor)
+        else:
+            predictions = predict_each(texts, predictor, pairs=predictor.pairs)
         if missing := unread_sentence(predictions):
             warnings.warn(missing, stacklevel=2)
         if predictor.cuts.cut:

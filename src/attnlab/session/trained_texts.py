@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from attnlab.checks.trained_text import TrainedText, Unread
+from attnlab.config.pictures import PictureGrid
 from attnlab.config.schema import SCRATCH, Config
 from attnlab.config.values import ConfigError
 from attnlab.data.dataset import Dataset
@@ -43,7 +44,8 @@ def text_of_run(name: str, config: Config, fingerprint: str, cache: Path | None)
     """The text of a run of this config, as it is now."""
     try:
         task = draft_task(config)
-        dataset = Dataset(config.data, reader=task.reader, seed=config.seed, cache=cache)
+        pictures = config.model.picture or PictureGrid()
+        dataset = Dataset(config.data, reader=task.reader, seed=config.seed, cache=cache, pictures=pictures)
         return TrainedText.of(name, dataset, fingerprint=fingerprint, words=task.predicts_words)
     except (ConfigError, DataError, OSError):  # its files are not there any more
         return TrainedText(name, unread=Unread.GONE)

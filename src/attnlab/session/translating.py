@@ -20,6 +20,7 @@ from attnlab.data.example import Example
 from attnlab.generation.beam import Hypothesis
 from attnlab.generation.packed_weights import by_columns
 from attnlab.generation.target_writer import TargetWriter, each_of
+from attnlab.session.writing import refuse_pictured
 from attnlab.tasks.task import Prediction
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class Translator:
     """Writes a target for each source, with the most likely texts that a beam finds.
 
     A source that is longer than the model reads is refused, or loses its end or its start (`cut`), counted in
-    `cuts`. An empty source has no target.
+    `cuts`. An empty source has no target. `unended` counts the texts that the model did not end by itself,
+    `unseen` has the characters of sources that the training text does not have.
     """
 
     pairs = False  # an example is one text, as for a Predictor
@@ -73,7 +75,8 @@ class Translator:
             penalty=penalty,
         )
         self.cut: Cut = cut
-        self.cuts = Cuts()
+        self.cuts, self.unended = Cuts(), 0
+        self.unseen: dict[str, None] = {}
 
     def __call__(self, examples: Iterable[Example]) -> Iterator[Prediction]:
         """The best text of each example, in order, with the probability that the model gives it."""
@@ -89,7 +92,11 @@ class Translator:
         some = [source for source in sources if source]
         written = iter(each_of(some, self._search, device=self.writer.device))
         nothing = [Candidate("", 0.0, 0.0, 0, True)]
-        return [next(written) if source else nothing for source in sources]
+        candidates = [next(written) if source else nothing for source in sources]
+        self.unended += sum(not best.stopped for best, *_ in candidates)
+        if (known := self.trained.tokenizer.text) is not None:
+            self.unseen |= dict.fromkeys(known.unseen("".join(example.text for example in examples)))
+        return candidates
 
     @property
     def room(self) -> int:
@@ -109,7 +116,7 @@ class Translator:
 
     def _search(self, sources: Sequence[Sequence[int]]) -> list[list[Candidate]]:
         trained = self.trained
-        form, size = trained.tokenizer.form, len(sources) * self.beam * trained.tokenizer.size
+        form, size = trained.tokenizer.form, len(sources) * self.beam * trained.tokenizer.target.size
         work = f"Writing {len(sources):,} texts with a beam of {self.beam}"
         refuse_beyond_memory(size, work, "lower --beam, or give fewer texts")
         apart = [form.single(source) for source in sources]
@@ -118,13 +125,14 @@ class Translator:
         return [[self._candidate(text) for text in search[: self.best]] for search in searches]
 
     def _candidate(self, text: Hypothesis) -> Candidate:
-        written = self.trained.tokenizer.decode(text.new).strip()
+        written = self.trained.tokenizer.target.decode(text.new).strip()
         return Candidate(written, text.score(self.penalty), text.total, len(text.new), text.stopped)
 
 
 def refuse_untranslating(trained: Trained, command: str) -> None:
     """Say which command fits a model that was not trained to write a target for a source."""
     trained.refuse_headless()
+    refuse_pictured(trained)
     if not trained.translates:
         raise ConfigError(
             f'{trained.folder} was trained for task "{trained.config.task.kind}" and not on pairs of source '
@@ -141,11 +149,12 @@ def refuse_long(examples: Sequence[Example], sources: Sequence[Sequence[int]], r
         if len(source) > room
     ]
     if long:
+        verb = "has" if len(long) == 1 else "have"
         more = f" and {len(long) - SHOWN} more" if len(long) > SHOWN else ""
         raise ConfigError(
-            f"{count_of(len(long), 'text')} of {len(sources):,} have more than the {room} tokens that this "
-            f"model reads: {', '.join(long[:SHOWN])}{more}. Split them into sentences, or let the rest be "
-            'left out: --cut end (cut="end" in Python).'
+            f"{count_of(len(long), 'text')} of {len(sources):,} {verb} more than the {room} tokens that this "
+            f"model reads: {', '.join(long[:SHOWN])}{more}. Split the text into sentences, or let the rest "
+            'be left out: --cut end (cut="end" in Python).'
         )
 
 
@@ -185,4 +194,5 @@ class LineTranslations:
         if self.translator.cut != "refuse" or len(line.encode()) <= room:  # a token has a byte at the least
             return ""
         tokens = len(self.translator.trained.tokenizer.encode(line.strip()))
-        return f"it has {tokens} tokens, and this model reads {room}" if tokens > room else ""
+        long = f"it has {tokens} tokens, and this model reads {room} (--cut end leaves the rest out)"
+        return long if tokens > room else ""

@@ -67,7 +67,7 @@ def stream_tokens(
     """Writes into `texts`, and gives each (row, token) as it comes."""
 
     def ends(row: int, new: list[int]) -> bool:
-        return bool(stop) and any(end in trained.tokenizer.decode(new) for end in stop)
+        return bool(stop) and any(end in trained.tokenizer.target.decode(new) for end in stop)
 
     sources = _sources(trained, texts)
     by_columns(trained.model)
@@ -90,7 +90,9 @@ def beams(trained: Trained, prompts: Sequence[str], request: Request, *, length:
     width = request.beam
     if request.copies > width:
         raise ConfigError(f"A beam of width {width} ends with {width} texts, not {request.copies}; widen it.")
-    _refuse_many(trained, len(prompts) * min(width, trained.tokenizer.size ** min(length, 64)), "the beam")
+    _refuse_many(
+        trained, len(prompts) * min(width, trained.tokenizer.target.size ** min(length, 64)), "the beam"
+    )
     texts = [Written(trained.prompt(prompt)) for prompt in prompts]
     sources = _sources(trained, texts)
     by_columns(trained.model)
@@ -135,20 +137,30 @@ def usual_length(trained: Trained, prompts: Sequence[str]) -> int:
 
 def text_of(trained: Trained, written: Written) -> str:
     """What was written after the prompt, with the space between the two where words have one."""
-    whole = trained.tokenizer.written([*written.prompt, *written.new])
-    return whole.removeprefix(trained.tokenizer.written(written.prompt))
+    tokenizer = trained.tokenizer.target
+    return tokenizer.written([*written.prompt, *written.new]).removeprefix(tokenizer.written(written.prompt))
+
+
+def refuse_pictured(trained: Trained) -> None:
+    """Text that would be written without the picture that it is to describe."""
+    if trained.config.model.picture is not None and trained.task.predicts_words:
+        raise ConfigError(
+            f"{trained.folder} describes pictures, and writing for a picture is not built yet; its loss is "
+            "scored by attnlab evaluate."
+        )
 
 
 def _refuse_many(trained: Trained, texts: int, what: str) -> None:
     """Stop before more texts are written at once than memory has room for the scores of."""
     work = f"Writing {texts:,} texts at once"
-    refuse_beyond_memory(texts * trained.tokenizer.size, work, f"lower {what}, or give fewer prompts")
+    refuse_beyond_memory(texts * trained.tokenizer.target.size, work, f"lower {what}, or give fewer prompts")
 
 
 def _sources(trained: Trained, texts: Sequence[Written]) -> list[list[int]] | None:
     """Ready to write. For an encoder-decoder the prompts are what is read, and text is written from the start
     token on."""
     trained.refuse_headless()
+    refuse_pictured(trained)
     if not trained.task.predicts_words:
         raise ConfigError(f"This model predicts labels and writes no text; {trained.fitting_command}")
     if not trained.model.writes:
@@ -168,5 +180,5 @@ def _sources(trained: Trained, texts: Sequence[Written]) -> list[list[int]] | No
     if longest > room:
         raise ConfigError(f"A prompt of {longest} tokens is longer than the {room} that this model reads.")
     for text in texts:
-        text.prompt = [trained.tokenizer.first]
+        text.prompt = [trained.tokenizer.target.first]
     return sources

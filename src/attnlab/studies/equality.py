@@ -96,7 +96,7 @@ def mean(runs: Sequence[RunResult], name: str) -> float:
 
 
 def time_inequality(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Inequality]:
-    if not as_busy(runs, baseline):
+    if not as_busy(runs, baseline) or not alike_machines(runs, baseline):
         return []  # said of the study, once
     pairs = list(zip(by_seed(runs), by_seed(baseline), strict=True))
     for first, last in ((0, 1), (1, 0)):
@@ -117,6 +117,20 @@ def as_busy(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> bool:
     """Whether the machine was as busy for both, so that their times mean the same; taken so if not known."""
     one, two = waiting(runs), waiting(baseline)
     return not runs or not baseline or one is None or two is None or abs(one - two) <= AS_BUSY
+
+
+def machine_kinds(run: RunResult) -> list[str]:
+    """The processors and accelerators that a run was computed by, whatever their machines are called."""
+    kinds = [machine["accelerator"] or machine["processor"] for machine in run.machines]
+    return sorted(dict.fromkeys(kinds))
+
+
+def alike_machines(runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> bool:
+    """Whether each seed's runs of both were computed by one kind of machine, so that their times mean the
+    same; taken so where it is not known."""
+    others = {run.seed: machine_kinds(run) for run in baseline}
+    pairs = [(machine_kinds(run), others[run.seed]) for run in runs if run.seed in others]
+    return all(not one or not two or (one == two and len(one) == 1) for one, two in pairs)
 
 
 def by_seed(runs: Sequence[RunResult]) -> list[float]:

@@ -22,7 +22,14 @@ from attnlab.runs.findings import unlearned_of
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.typed import Value
-from attnlab.studies.equality import as_busy, changed_settings, inequalities, waiting
+from attnlab.studies.equality import (
+    alike_machines,
+    as_busy,
+    changed_settings,
+    inequalities,
+    machine_kinds,
+    waiting,
+)
 from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences, unasked_draws
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
@@ -164,10 +171,20 @@ def unlearned(arm: str, runs: Sequence[RunResult], metric: str) -> list[Reason]:
 
 
 def load_doubts(metric: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Reason]:
-    """That times were taken while the machine was busier for one side; none of other metrics."""
-    if metric not in TIMES or as_busy(runs, baseline):
+    """That times were taken on other machines, or while the machine was busier for one side; none of other
+    metrics."""
+    if metric not in TIMES:
+        return []
+    if not alike_machines(runs, baseline):
+        return [Reason(ReasonKind.OTHER_MACHINE, {"kinds": [kinds_of(runs), kinds_of(baseline)]})]
+    if as_busy(runs, baseline):
         return []
     return [Reason(ReasonKind.OTHER_LOAD, {"shares": [waiting(runs), waiting(baseline)]})]
+
+
+def kinds_of(runs: Sequence[RunResult]) -> list[Value]:
+    """The kinds of machines that runs were computed by."""
+    return [*dict.fromkeys(kind for run in runs for kind in machine_kinds(run))]
 
 
 def load_notes(study: Study, runs: Sequence[RunResult]) -> list[Note]:
@@ -176,7 +193,10 @@ def load_notes(study: Study, runs: Sequence[RunResult]) -> list[Note]:
     other = [arm for arm in by_arm if not as_busy(by_arm[arm], by_arm[study.baseline_of(arm)])]
     named = dict.fromkeys([study.baseline_of(arm) for arm in other] + other)
     shares = [{"arm": arm, "share": waiting(by_arm[arm])} for arm in named]
-    return [Note(NoteKind.BUSY_MACHINE, {"arms": shares})] if other else []
+    unlike = [arm for arm in by_arm if not alike_machines(by_arm[arm], by_arm[study.baseline_of(arm)])]
+    kinds = kinds_of([run for run in runs if run.trained])
+    notes = [Note(NoteKind.UNLIKE_MACHINES, {"kinds": kinds, "arms": unlike})] if unlike else []
+    return notes + ([Note(NoteKind.BUSY_MACHINE, {"arms": shares})] if other else [])
 
 
 def beside_the_change(

@@ -46,10 +46,10 @@ class LineView:
         done = sum(job.status in ("finished", "failed") for job in work)
         for job in work:
             before = self.seen.get(str(job.folder), "waiting")
-            if job.status != before:
-                self.seen[str(job.folder)] = job.status
+            if job.shown != before:
+                self.seen[str(job.folder)] = job.shown
                 why = f": {job.result.reason}" if job.status == "failed" and job.result else ""
-                self.display.say(f"[{done}/{len(work)}] {job.name}: {job.status}{why}")
+                self.display.say(f"[{done}/{len(work)}] {job.name}: {job.shown}{why}")
         if self.display.silent_for >= EVERY / 2:  # the files are read only when a line is due
             self.display.update(f"[{done}/{len(work)}] " + ", ".join(map(self.state, running(work))))
 
@@ -61,7 +61,7 @@ class LineView:
 
 
 def running(work: Sequence[Job]) -> list[Job]:
-    return [job for job in work if job.status == "running"]
+    return [job for job in work if job.shown == "running"]
 
 
 class TableView:
@@ -82,7 +82,7 @@ class TableView:
         """Runs that go on or have failed, and as many others as there is room for."""
         room = max(4, self.screen.console.height - 6)
         first = ("running", "failed", "stopped")
-        shown = sorted(work, key=lambda job: job.status not in first)[:room]
+        shown = sorted(work, key=lambda job: job.shown not in first)[:room]
         done = sum(job.status in ("finished", "failed") for job in work)
         rows = [row(job, self.followers[str(job.folder)]) for job in work if job in shown]
         return Table(COLUMNS, rows, title=f"{done} of {len(work)} runs")
@@ -92,11 +92,11 @@ def row(job: Job, follower: Follower) -> tuple[Inline, ...]:
     share = 1.0 if job.status == "finished" else follower.progress
     progress = (Bar(share, room=BAR), muted(f" {share:.0%}")) if share else ""
     loss, speed = Number(follower.loss, decimals=3), Number(follower.tokens_per_second, decimals=0)
-    return job.arm, job.seed, state(job.status), progress, loss, speed, time_left(job, follower)
+    return job.arm, job.seed, state(job.shown), progress, loss, speed, time_left(job, follower)
 
 
 def time_left(job: Job, follower: Follower) -> str:
-    if job.status != "running" or follower.seconds_left is None:
+    if job.shown != "running" or follower.seconds_left is None:
         return ""
     if follower.progress >= 1:
         return "measuring"

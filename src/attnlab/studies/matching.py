@@ -52,7 +52,8 @@ def match_parameters(
                 f"of {1 / STRETCH:g} to {STRETCH:g} times its size nor another width brings it within "
                 f'{TOLERANCE:.0%}; change its sizes, or leave out match = "parameters".'
             )
-        sized[arm] = replace(config, model=replace(model, vocabulary=config.model.vocabulary))
+        own = {name: getattr(config.model, name) for name in ("vocabulary", "source_vocabulary")}
+        sized[arm] = replace(config, model=replace(model, **own))
         notes.append(_note(arm, config.model, model, before, target))
     return sized, notes
 

@@ -14,7 +14,7 @@ from attnlab.evaluation.comparison import Comparison, nan_of
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import BAD, COLLAPSES, Outcome
 from attnlab.runs.reason import Reason, reasons_phrase
-from attnlab.runs.result import RunResult
+from attnlab.runs.result import AlignmentMap, RunResult
 from attnlab.runs.summary import Histogram
 from attnlab.runs.typed import Value
 from attnlab.studies.headline import headline
@@ -42,6 +42,7 @@ class NoteKind(StrEnum):
     IDLE_SEEDS = "idle_seeds"
     MIXED_RUNS = "mixed_runs"
     BUSY_MACHINE = "busy_machine"
+    UNLIKE_MACHINES = "unlike_machines"
     NOT_COMPARED = "not_compared"
     FAILED_RUNS = "failed_runs"
     BY_BYTES = "by_bytes"
@@ -55,6 +56,7 @@ class NoteKind(StrEnum):
     UNREAD_ROWS = "unread_rows"
     OTHER_SEEDS = "other_seeds"
     SINGLE_RUNS = "single_runs"
+    TEXTS_NOT_PAIRED = "texts_not_paired"
     RUNS_FAILED = "runs_failed"  # why a study's results are not what was asked for
     ARM_REFUSED = "arm_refused"
     ARM_INVALID = "arm_invalid"
@@ -118,6 +120,11 @@ class NamedMeasure:
     name: str
     definition: str = ""
     lower_is_better: bool = True
+    signature: str = ""
+    """How a package that defines the measure computed it, as it says itself; several where runs differ."""
+
+    def as_json(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if value != "" or name != "signature"}
 
 
 class ArmState(StrEnum):
@@ -233,7 +240,7 @@ class StudyFacts:
 
     def as_json(self, notes: Sequence[Note]) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in FACTS}
-        values |= {"metrics": [vars(metric) for metric in self.metrics], "seeds": list(self.seeds)}
+        values |= {"metrics": [metric.as_json() for metric in self.metrics], "seeds": list(self.seeds)}
         values |= {"notes": [str(note) for note in notes], "tuning": [vars(rate) for rate in self.tuning]}
         return values
 
@@ -318,8 +325,8 @@ FACTS = (
     *("quick", "budget", "match", "overrides"),
 )
 PARTS = (
-    *("attention", "figures", "tables", "lengths", "starts", "configs", "versions", "fingerprints"),
-    *("machine", "date", "again"),
+    *("attention", "alignment", "figures", "tables", "lengths", "starts", "configs", "versions"),
+    *("fingerprints", "machine", "date", "again"),
 )
 """What results.json holds as it is."""
 KEYS = {"study", "verdict", "arms", "refused", "runs", "comparisons", "format", "notes", *PARTS}
@@ -339,6 +346,8 @@ class StudyOutcome:
     comparisons: tuple[Comparison, ...] = ()
     notes: tuple[Note, ...] = ()
     attention: ArmsAttention = field(default_factory=ArmsAttention)
+    alignment: Mapping[str, AlignmentMap] = field(default_factory=dict)
+    """By arm, of arms that read a source apart and look at it."""
     figures: Sequence[FigureRecord] = ()
     tables: Sequence[TableRecord] = ()
     lengths: Histogram = field(default_factory=Histogram)
@@ -391,7 +400,7 @@ class StudyOutcome:
     def as_json(self) -> dict[str, Any]:
         """As results.json holds it. Maps of attention are told by arm, and a run's initial weights, a line
         for each parameter, stay in its own folder."""
-        runs = [replace(run, attention=None, initial=None).as_json() for run in self.runs]
+        runs = [replace(run, attention=None, alignment=None, initial=None).as_json() for run in self.runs]
         values = {
             "study": self.study.as_json(self.notes),
             "verdict": self.verdict,

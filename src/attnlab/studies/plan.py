@@ -1,4 +1,4 @@
-"""Before a study: how long it will take on this machine, and the smallest difference it could see."""
+"""Before a study: how long it will take on the machines it has, and the smallest difference it could see."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from attnlab.config.files import config_of
-from attnlab.config.values import ConfigError
+from attnlab.config.values import Choice, ConfigError
 from attnlab.evaluation.spread import Spread
 from attnlab.evaluation.statistics import smallest_difference, spread_of
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.faults import RunError, reading
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.result import RunResult, RunState
+from attnlab.studies.capacity import Capacity, capacity_of, devices_of
 from attnlab.studies.earlier_runs import changes_of, outcome_of
 from attnlab.studies.engines import ENGINES
 from attnlab.studies.engines.engine import Job, Purpose, Queue, View
@@ -26,12 +27,11 @@ from attnlab.studies.judgement import seed_result
 from attnlab.studies.outcome import StudyOutcome
 from attnlab.studies.prepare import prepare_data
 from attnlab.studies.resolved import Resolved
-from attnlab.studies.runner import RESULTS, at_once, request_of, threads_for, unseen, work_of
+from attnlab.studies.runner import RESULTS, request_of, threads_for, unseen, work_of
 from attnlab.studies.spec import OF_STUDY
 from attnlab.studies.timing import Pace
 from attnlab.training.continuing import resumable_step
 from attnlab.training.interrupt import Interrupt
-from attnlab.training.machine import cores
 
 CHOSEN = {"training.optimizer.learning_rate", "start"}
 """Settings that a study itself chooses, before its runs."""
@@ -58,6 +58,7 @@ class StudyPlan:
     told_by: str
     left: dict[str, int]
     """Runs of each arm that are still to be trained: all of them, but in a study that is resumed."""
+    capacity: Capacity
 
 
 def plan(
@@ -65,7 +66,7 @@ def plan(
     *,
     jobs: int = 0,
     view: View = unseen,
-    engine: str = "local",
+    on: str | Choice = "local",
     resumed: Path | None = None,
 ) -> StudyPlan:
     """Time a few real steps of each arm, as many arms at once as runs would be; nothing is kept.
@@ -75,11 +76,14 @@ def plan(
     study, seeds = resolved.study, len(resolved.study.all_seeds)
     unfinished = runs_left(resolved, resumed)
     left = {arm: len(runs) for arm, runs in unfinished.items()}
-    jobs, threads = min(jobs or cores(), len(resolved.configs) * seeds), threads_for(resolved)
-    room, interrupt = at_once(jobs, threads), Interrupt()
-    executed = ENGINES.build(engine)
-    queue = Queue(executed, jobs=room, threads=threads, view=view, interrupt=interrupt)
-    with TemporaryDirectory() as place:
+    interrupt = Interrupt()
+    with ENGINES.build(on) as engine, TemporaryDirectory(dir=engine.scratch) as place:
+        devices, threads = devices_of(resolved), threads_for(resolved)
+        engine.refuse(devices, threads)
+        capacity = capacity_of(engine, devices, jobs=jobs, threads=threads)
+        jobs = min(capacity.jobs, len(resolved.configs) * seeds)
+        room = min(jobs, capacity.at_once)
+        queue = Queue(engine, jobs=room, threads=threads, view=view, interrupt=interrupt)
         with interrupt.heard():
             resolved = hardly_trained(resolved, Path(place), queue)
         refuse_stopped(interrupt)
@@ -124,6 +128,7 @@ def plan(
         threads=threads,
         smallest=smallest,
         told_by=told_by,
+        capacity=replace(capacity, jobs=jobs),
     )
 
 

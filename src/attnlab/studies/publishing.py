@@ -10,22 +10,19 @@ from typing import Any, cast
 
 from attnlab.config.files import plain
 from attnlab.config.imports import CodeRecord, changed_code
-from attnlab.config.schema import SCRATCH
 from attnlab.config.values import ConfigError, Settings
 from attnlab.data.corpora.own_files import found
 from attnlab.runs.atomic import as_bytes, hash_of
 from attnlab.runs.faults import reading
 from attnlab.runs.summary import STUDY_FILE, ResolvedRecord
-from attnlab.session.stored import PACKAGED
 from attnlab.studies.archive import MANIFEST, Packed, unpack, write_archive
+from attnlab.studies.files_read import data_paths, model_paths
 from attnlab.studies.resolved import from_record
 from attnlab.studies.runner import read_study_record
-from attnlab.studies.spec import OF_STUDY, Study
+from attnlab.studies.spec import Study
 from attnlab.studies.study_files import GIVEN, load_study
 
 CODE, DATA, TOML = "code", "data", "study.toml"
-READ_FROM = ("path", "dev", "test")
-"""Options of a corpus that name files."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +50,7 @@ def publish(folder: Path, target: Path, *, with_data: bool = False) -> Published
     configs = list(record.get("configs", {}).values())
     with reading(folder / STUDY_FILE):
         names, data = data_names(configs)
-        needs = tuple(sorted({start for config in configs for start in _models(config)}))
+        needs = tuple(sorted({start for config in configs for start in model_paths(config)}))
     code = {f"{CODE}/{Path(one['file']).name}": one for one in record.get("imports", ())}
     for archived, one in code.items():
         _refuse_changed(archived, one)
@@ -73,7 +70,7 @@ def publish(folder: Path, target: Path, *, with_data: bool = False) -> Published
 
 def data_names(configs: Sequence[Settings]) -> tuple[dict[str, str], dict[str, Path]]:
     """What paths of data are called in an archive, as configs have them; and the file of each name there."""
-    paths = dict.fromkeys(path for config in configs for path in _paths(config))
+    paths = dict.fromkeys(path for config in configs for path in data_paths(config))
     names, files, taken = dict[str, str](), dict[str, Path](), set[str]()
     for number, path in enumerate(paths):
         single = Path(path).expanduser().is_file()
@@ -90,25 +87,6 @@ def data_names(configs: Sequence[Settings]) -> tuple[dict[str, str], dict[str, P
 def _below(file: Path, path: str) -> str:
     folder = Path(path).expanduser()
     return file.relative_to(folder).as_posix() if folder.is_dir() else file.name
-
-
-def _paths(config: Settings) -> Iterator[str]:
-    """The files that a config, as it is recorded, reads: of its corpus, and of a tokenizer that is given."""
-    corpus, tokenizer = config["data"]["corpus"], config["data"]["tokenizer"]
-    if corpus["kind"] == "files":
-        for option in READ_FROM:
-            named = corpus[option]
-            yield from (named,) if isinstance(named, str) else named
-    if tokenizer["kind"] == "file" and config["start"] == SCRATCH:
-        path = str(tokenizer["path"])
-        yield from () if path.startswith(OF_STUDY) else (path,)
-
-
-def _models(config: Settings) -> Iterator[str]:
-    """The model that it begins from, where that is a path."""
-    start = str(config["start"])
-    if start != SCRATCH and start not in PACKAGED and not start.startswith(OF_STUDY):
-        yield start
 
 
 def _refuse_changed(archived: str, record: CodeRecord) -> None:

@@ -24,7 +24,7 @@ from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
 from attnlab.runs.reason import LEFT_OUT, Reason, ReasonKind
 from attnlab.runs.record import RECORD, read_record
-from attnlab.runs.result import RESULT, AttentionMap, RunResult, RunState, read_result
+from attnlab.runs.result import RESULT, AlignmentMap, AttentionMap, RunResult, RunState, read_result
 from attnlab.runs.summary import Histogram, StudyRecord
 from attnlab.runs.typed import Value
 from attnlab.session.session import draft_settings
@@ -93,6 +93,7 @@ def gather(
             *notes,
         ),
         attention=attention_maps(study.sentence, maps),
+        alignment=alignments(runs),
         lengths=record.get("lengths", Histogram()),
         starts=start_records(resolved, folder),
         configs={"base": to_json(resolved.base)}
@@ -126,7 +127,7 @@ def facts_of(resolved: Resolved, tuning: Sequence[TunedRate], runs: Sequence[Run
         against=dict(study.against),
         metric=study.metric,
         metrics=tuple(
-            NamedMeasure(name, known[name].definition, known[name].lower_is_better)
+            NamedMeasure(name, known[name].definition, known[name].lower_is_better, signatures_of(runs, name))
             for name in names
             if name in known
         ),
@@ -137,6 +138,12 @@ def facts_of(resolved: Resolved, tuning: Sequence[TunedRate], runs: Sequence[Run
         overrides=dict(study.overrides),
         tuning=tuple(tuning),
     )
+
+
+def signatures_of(runs: Sequence[RunResult], metric: str) -> str:
+    """How the scores of the runs were computed, by the package's own signature: one, unless runs differ."""
+    signatures = (run.extra.get("signatures", {}).get(metric) for run in runs)
+    return " and ".join(dict.fromkeys(filter(None, signatures)))
 
 
 def run_result(study: Study, folder: Path, arm: str, seed: int) -> RunResult:
@@ -289,7 +296,9 @@ def flops_per_token(config: Config, record: Mapping[str, Any]) -> float | None:
 
     if "tokenizer_identity" not in record:
         return None
-    settings = config.model.with_tokenizer(record["tokenizer_identity"]["vocabulary"])
+    identity = record["tokenizer_identity"]
+    source = identity.get("source", {}).get("vocabulary")
+    settings = config.model.with_tokenizer(identity["vocabulary"], source)
     labels = len((record.get("labels") or {}).get("names", ())) or 1
     model, length = build_model(settings, device="meta", labels=labels), config.data.length
     return 3 * count(model, length=length, source_length=length, batch=1).forward / length
@@ -312,6 +321,11 @@ def attention_maps(sentence: str, maps: Mapping[str, AttentionMap]) -> ArmsAtten
     weights = {arm: drawn["weights"] for arm, drawn in same.items()}
     allowed = {arm: drawn["allowed"] for arm, drawn in same.items() if "allowed" in drawn}
     return {"sentence": sentence, "tokens": tokens, "arms": weights, "allowed": allowed}
+
+
+def alignments(runs: Sequence[RunResult]) -> dict[str, AlignmentMap]:
+    """Of each arm's first seed that has one."""
+    return {run.arm: run.alignment for run in reversed(runs) if run.alignment is not None}
 
 
 def machine(threads: int) -> MachineRecord:

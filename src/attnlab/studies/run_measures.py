@@ -25,7 +25,7 @@ from attnlab.evaluation.honesty import HonestLoss, honesty
 from attnlab.evaluation.sample_quality import quality
 from attnlab.evaluation.texts import sampled_texts
 from attnlab.evaluation.word_frequencies import split_frequencies
-from attnlab.evaluation.written_texts import read_texts, save_texts
+from attnlab.evaluation.written_texts import read_texts, save_texts, text_signatures
 from attnlab.explain.attention_maps import attention_weights
 from attnlab.generation.sample_file import line, sampled
 from attnlab.metrics import METRICS
@@ -37,8 +37,9 @@ from attnlab.runs.faults import reading
 from attnlab.runs.findings import Finding, Outcome, add_findings
 from attnlab.runs.record import RECORD, read_record
 from attnlab.runs.result import AttentionMap, RunResult, ScoredProbe
-from attnlab.session.evaluating import evaluate_probes
+from attnlab.session.sentence_probes import evaluate_probes
 from attnlab.session.trained import Trained
+from attnlab.studies.aligned_sentence import alignment
 from attnlab.targets.classes import confusion, reliability
 
 Columns = dict[str, NDArray[Any]]
@@ -57,15 +58,18 @@ def measure_run(trained: Trained, *, probes: Sequence[str], sentence: str, docum
     """
     written = written_samples(trained) if trained.continues else WrittenSamples()
     metrics, honest = losses(trained, documents), honest_loss(trained)
+    texts = Examples(read_texts(documents.parent))
     drawn = {
         "texts_alone": texts_alone(honest) if honest else [],
         "predictions": predictions(trained, documents),
-        "by_length": [one.as_json() for one in scores_by_length(Examples(read_texts(documents.parent)))],
+        "by_length": [one.as_json() for one in scores_by_length(texts)],
+        "signatures": text_signatures(texts),
     }
     return RunResult(
         metrics=metrics | (token_by_token(honest) if honest else {}),
         probes=tuple(probed(trained, probes)),
         attention=attention(trained, sentence) if sentence else None,
+        alignment=alignment(trained),
         samples=written.texts,
         quality=written.quality,
         extra={name: part for name, part in drawn.items() if part},

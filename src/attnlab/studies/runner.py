@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from attnlab.config.files import to_json
-from attnlab.config.values import ConfigError
+from attnlab.config.values import Choice, ConfigError
 from attnlab.documents.nodes import DocumentPage, Table
 from attnlab.documents.notebook import SelfShowing
 from attnlab.runs.atomic import replace_bytes, replace_json
@@ -21,9 +21,10 @@ from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.summary import STUDY_FILE, ResolvedRecord, StudyRecord
 from attnlab.runs.typed import Value
 from attnlab.session.session import step_flops
-from attnlab.studies import report, wording
+from attnlab.studies import report
+from attnlab.studies.capacity import capacity_of, devices_of
 from attnlab.studies.earlier_runs import ready
-from attnlab.studies.engines import ENGINES
+from attnlab.studies.engines import ENGINES, engine_choice
 from attnlab.studies.engines.engine import Job, JobRequest, Queue, View
 from attnlab.studies.first_runs import train_starts
 from attnlab.studies.live_view import live
@@ -45,13 +46,14 @@ RESULTS = "results.json"
 class EndedStudy(SelfShowing):
     """A study that has ended, or was stopped by a signal; its results are what there is so far.
 
-    `allowed` are the arms that are meant to fail checks.
+    `allowed` are the arms that are meant to fail checks; `on` is the engine that it ran on.
     """
 
     folder: Path
     outcome: StudyOutcome
     signal: int = 0
     allowed: frozenset[str] = frozenset()
+    on: Choice = Choice("local")
 
     @property
     def results(self) -> dict[str, Any]:
@@ -121,14 +123,15 @@ class RunnableStudy(Study):
         *,
         jobs: int = 0,
         resume: bool = False,
-        engine: str = "local",
+        on: str = "local",
+        address: str = "",
         progress: bool = True,
     ) -> EndedStudy:
         """Train, measure, compare and report, as `attnlab run` does; `progress=False` shows nothing."""
-        resolved = resolve(self)
+        resolved, engine = resolve(self), engine_choice(on, address)
         with live(shown=progress) as view:
             folder = Path(out or default_folder(resolved))
-            return run_study(resolved, folder, jobs=jobs, resume=resume, engine=engine, view=view)
+            return run_study(resolved, folder, jobs=jobs, resume=resume, on=engine, view=view)
 
 
 def reasons_of(arm: ArmOutcome) -> dict[str, Value]:
@@ -146,7 +149,7 @@ def run_study(
     *,
     jobs: int = 0,
     resume: bool = False,
-    engine: str = "local",
+    on: str | Choice = "local",
     view: View = unseen,
     again: str = "",
     tell: Callable[[str], None] = lambda message: None,
@@ -154,33 +157,35 @@ def run_study(
     """Train and measure every arm with every seed, compare, and write the report.
 
     `resume` continues a study: runs that are done stay, and arms, seeds and budget may have grown.
-    `jobs` is how many runs go at once, 0 for as many as there are cores: it changes nothing but the
-    time, since a run's number of threads is the study's and stays with it. `engine` is where they are
-    executed, by its name in ENGINES.
+    `jobs` is how many runs go at once, 0 for as many as there is room for: it changes nothing but the
+    time, since a run's number of threads is the study's and stays with it. `on` is the engine that executes
+    them, by its name in ENGINES.
     """
-    make_folder(folder)
-    for arm, reason in resolved.refused.items():
-        tell(refused_sentence(arm, reason))
-    with lock(folder / "lock"):
-        record = _record(resolved, folder, resume=resume, again=again)
-        interrupt = Interrupt()
-        threads = record["threads"]
-        executed = ENGINES.build(engine)
-        queue = Queue(executed, jobs=jobs or cores(), threads=threads, view=view, interrupt=interrupt)
-        tell(jobs_sentence(len(work_of(resolved, folder)), jobs or cores(), threads))
-        replace_json(folder / STUDY_FILE, record)
-        with interrupt.heard():
-            resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
-        if not interrupt.asked:
-            record["lengths"] = prepare_data(resolved)
+    with ENGINES.build(on) as engine:
+        engine.refuse(devices_of(resolved), threads_for(resolved))
+        make_folder(folder)
+        for arm, reason in resolved.refused.items():
+            tell(refused_sentence(arm, reason))
+        with lock(folder / "lock"):
+            record = _record(resolved, folder, resume=resume, again=again)
+            interrupt, threads = Interrupt(), record["threads"]
+            capacity = capacity_of(engine, devices_of(resolved), jobs=jobs, threads=threads)
+            queue = Queue(engine, jobs=capacity.jobs, threads=threads, view=view, interrupt=interrupt)
+            tell(capacity.sentence(len(work_of(resolved, folder))))
             replace_json(folder / STUDY_FILE, record)
             with interrupt.heard():
-                resolved, tuning = tune_rates(resolved, folder, queue)
-                queue.run(ready(work_of(resolved, folder), tell))
-        outcome = gather(resolved, folder, record=record, tuning=tuning)
-        replace_json(folder / RESULTS, outcome.as_json())
-        report.write(outcome, folder)
-    return EndedStudy(folder, outcome, interrupt.signal, frozenset(resolved.study.allow))
+                resolved, tuning = train_starts(resolved, folder, queue), list[TunedRate]()
+            if not interrupt.asked:
+                record["lengths"] = prepare_data(resolved)
+                replace_json(folder / STUDY_FILE, record)
+                with interrupt.heard():
+                    resolved, tuning = tune_rates(resolved, folder, queue)
+                    queue.run(ready(work_of(resolved, folder), tell))
+            outcome = gather(resolved, folder, record=record, tuning=tuning)
+            replace_json(folder / RESULTS, outcome.as_json())
+            report.write(outcome, folder)
+    allowed = frozenset(resolved.study.allow)
+    return EndedStudy(folder, outcome, interrupt.signal, allowed, ENGINES.resolve(on))
 
 
 def _record(resolved: Resolved, folder: Path, *, resume: bool, again: str) -> StudyRecord:
@@ -282,14 +287,3 @@ def threads_for(resolved: Resolved) -> int:
     runs = len(resolved.configs) * len(resolved.study.all_seeds)
     wanted = max(threads_for_step(step_flops(config)) for config in resolved.configs.values())
     return min(wanted, max(1, cores() // min(cores(), runs)))
-
-
-def at_once(jobs: int, threads: int) -> int:
-    """How many of `jobs` runs really go at once: more than the cores have room for take turns."""
-    return max(1, min(jobs, cores() // threads))
-
-
-def jobs_sentence(runs: int, jobs: int, threads: int) -> str:
-    """How many runs go at once, with how many threads; and that more than the cores gain nothing."""
-    jobs = min(jobs, runs)
-    return wording.jobs_sentence(runs, jobs, threads=threads, room=at_once(jobs, threads), cores=cores())

@@ -65,3 +65,21 @@ def figure(
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> TableRecord:
     return {"title": title, "columns": list(columns), "rows": [list(row) for row in rows], "note": note}
+
+
+def interval(values: Sequence[float]) -> list[float | None]:
+    """Mean, low and high over seeds; what is not known stays so."""
+    from attnlab.evaluation.statistics import mean_of_seeds
+
+    if not values:
+        return [None] * 3
+    known = mean_of_seeds(values)
+    return rounded(4, known.value, *(known.interval or (None, None)))
+
+
+def side(differences: Sequence[float]) -> str:
+    """Where an interval leaves 0 out, on which side of it."""
+    _, low, high = interval(differences)
+    if low is None or high is None:
+        return "" if not differences else "one seed"
+    return "higher" if low > 0 else "lower" if high < 0 else "inconclusive"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from attnlab.config.values import ConfigError
 from attnlab.evaluation.comparability import SURVIVES, Basis, Comparability, comparability
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
+from attnlab.metrics.metric import Estimate, difference_records, is_of_texts
 from attnlab.runs.findings import unlearned_of
 from attnlab.runs.reason import reasons_phrase
 from attnlab.runs.result import RunState
@@ -34,11 +35,23 @@ class SideBySide:
     notes: list[Note]
     baselines: list[list[BaselineRecord]]
     """Of each run, those in the measures that are compared."""
+    texts: int = 0
+    """How many written texts of dev are compared one by one."""
+    differences: Mapping[str, Mapping[str, Estimate]] = field(default_factory=dict)
+    """By run and metric of written texts: a run minus the first, paired by text."""
+
+    @property
+    def of_texts(self) -> list[str]:
+        """The measures that written texts have."""
+        return [name for name in self.measures if name in METRICS and is_of_texts(METRICS[name])]
 
     def as_json(self) -> dict[str, Any]:
         runs = [run.as_json() for run in self.runs]
         notes = [str(note) for note in self.notes]
-        return {"runs": runs, "measures": self.measures, "notes": notes, "baselines": self.baselines}
+        values = {"runs": runs, "measures": self.measures, "notes": notes, "baselines": self.baselines}
+        first = self.runs[0].result.folder
+        paired = difference_records(self.differences, first)
+        return values | ({"texts": self.texts, "differences": paired} if paired else {})
 
 
 def side_by_side(folders: Sequence[Path]) -> SideBySide:
@@ -72,7 +85,7 @@ def beside(run: RunSummary, first: RunSummary) -> tuple[list[Note], set[str]]:
     changed = changed_settings(run.config, first.config)
     same_text = bases[0].text is not None and bases[0].text == bases[1].text
     meant = [
-        key for key in changed if key == "data.tokenizer" and same_text
+        key for key in changed if key in ("data.tokenizer", "data.target_tokenizer") and same_text
     ]  # the same texts, as other tokens
     by_measure = {name: comparability(*bases, metric=name, changed=meant) for name in of_task}
     refuse_other_questions(pair, by_measure["loss"])

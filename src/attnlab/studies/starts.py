@@ -32,7 +32,7 @@ def plan_starts(study: Study, first: Mapping[str, Config]) -> dict[str, Start]:
     there = {name: path for name, path in study.starts.items() if name in wanted and isinstance(path, str)}
     starts = {name: start_at(path) for name, path in there.items()}
     for name, config in first.items():
-        starts[name] = planned_start(f"{OF_STUDY}{name}", draft_settings(config), config.data.tokenizer)
+        starts[name] = planned_start(f"{OF_STUDY}{name}", draft_settings(config), config.data)
     return starts
 
 

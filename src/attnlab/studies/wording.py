@@ -46,6 +46,8 @@ REASONS: Mapping[str, str] = {
     "killed": "The worker was ended by {signal}{memory}. Continue with --resume.",
     "asked_to_stop": "The worker was asked to stop from outside, and saved. Continue with --resume.",
     "exit_code": "The worker ended with exit code {code}; its last output is in {log}.",
+    "node_lost": "The nodes that it ran on were lost {times} times without a new checkpoint. Continue with "
+    "--resume.",
     "stopped": "stopped before its end; continue with --resume",
     "not_begun": "not begun; continue with --resume",
     "damaged": "left out, since its files are damaged: {error}",
@@ -74,6 +76,9 @@ def _reason(kind: str, values: Values) -> str:
         return f"seeds {seeds} of {values['arm']} have the same loss for every text, to the bit"
     if kind == "checks":
         return f"failed the check {' and '.join(values['failures'])}"
+    if kind == "other_machine":
+        sides = " and on ".join(in_words(kinds) for kinds in values["kinds"])
+        return f"they were not trained on the same kind of machine throughout (on {sides})"
     if kind == "mixed_runs":
         return mixed_phrase(values)
     if kind in UNCONFIRMED:
@@ -164,6 +169,7 @@ NOTES: Mapping[str, str] = {
     "{unigram:.3f}, what the word frequencies of its training text give.",
     "unfinished_run": "{folder} is {status} at step {step}.",
     "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
+    "texts_not_paired": "Scores of written texts are not compared text by text: {folder}: {why}.",
     "not_learned": "{arm} has not learned to recall (accuracy {accuracy:.2f}, a guess among the values shown "
     "{guess:.2f}): train longer before its rule is judged.",
     "other_tasks": "Dev loss, perplexity, train loss and bits per byte are each task's own and are not "
@@ -208,6 +214,12 @@ def _note(kind: str, values: Values) -> str:
     if kind == "other_seeds":
         seeds = ", ".join(values["seeds"])
         return f"Their seeds differ ({seeds}): another start, and another order of the examples."
+    if kind == "unlike_machines":
+        kinds = in_words(values["kinds"])
+        return (
+            f"Seconds and tokens/s of {in_words(values['arms'])} are not compared with the baseline's: the "
+            f"runs of a seed were not trained on the same kind of machine throughout ({kinds})."
+        )
     if kind == "busy_machine":
         shares = in_words([f"{waited['arm']} {waited['share']:.0%}" for waited in values["arms"]])
         return f"Seconds and tokens/s are not compared: of its time each arm waited for a processor {shares}."
@@ -263,6 +275,27 @@ def jobs_sentence(runs: int, jobs: int, *, threads: int, room: int, cores: int) 
     if jobs <= room:
         return sentence
     return f"{sentence} The machine has {cores} cores: it takes as long as {room} at once, and more memory."
+
+
+def cluster_sentence(
+    runs: int,
+    at_once: int,
+    *,
+    threads: int,
+    place: str,
+    nodes: int,
+    cpus: tuple[int, int],
+    gpus: tuple[int, int],
+) -> str:
+    """How many runs go at once on a cluster; of its CPUs and GPUs, all and those that are free."""
+    has = f"{place} ({count_of(nodes, 'node')}, {_of_which(cpus, 'CPU')}"
+    has += f", {_of_which(gpus, 'GPU')})" if gpus[0] else ")"
+    return f"{count_of(runs, 'run')}, {at_once} at once on {has}, {count_of(threads, 'thread')} each."
+
+
+def _of_which(amounts: tuple[int, int], noun: str) -> str:
+    there, free = amounts
+    return count_of(there, noun) + (f" of which {free} are free now" if free < there else "")
 
 
 # ---------------------------------------------------------------- notes of built-in studies

@@ -125,6 +125,7 @@ def finished(request: JobRequest, run: Run) -> RunResult:
         tuned=sum(p.numel() for p in run.model.parameters() if p.requires_grad),
         evaluation_seconds=time.perf_counter() - began,
         waited=waiting_share(record.get("processor", {})),
+        machines=tuple(record.get("machines", ())),
         unsound=tuple(failed_checks(checks)),
         checks=tuple(checks),
         metrics={**measured.metrics, **costs, **added.metrics},

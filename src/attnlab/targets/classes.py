@@ -187,7 +187,8 @@ def judged(predictions: Predictions, texts: Sequence[Example]) -> tuple[Finding,
 
 def as_read(example: Example) -> str:
     """What a classifier reads of an example, as one text."""
-    return f"{example.text} {example.pair or ''}".strip()
+    text = f"{example.text} {example.pair or ''}".strip()
+    return text if example.image is None else f"{text} [picture {example.image.digest}]".strip()
 
 
 def confusion(examples: Examples) -> NDArray[np.int64]:

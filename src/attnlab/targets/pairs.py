@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from attnlab.data.example import Example
@@ -21,18 +22,22 @@ class PairTarget(Target):
     name = "pair"
     compares_batch = True
 
-    def __init__(self, temperature: float = 1.0):
-        self.temperature = temperature
+    def __init__(self, temperature: float = 1.0, symmetric: bool = False):
+        self.temperature, self.symmetric = temperature, symmetric
 
     def summary(self, labels: Iterable[Any]) -> Labels:
         return Labels(self.name, examples=sum(label is not None for label in labels))
 
     def plain_loss(self, scores: Tensor, row: Row) -> Tensor:
-        """−log softmax of its own among the cosines (B) with all second texts, equal ones left out."""
+        """−log softmax of its own among the cosines (B) with all second texts, equal ones left out; where it
+        is symmetric, the mean of that and of its second text's own among the cosines with all first ones."""
         line, keys = int(row["line"]), row["targets"].tolist()
         among = [n for n, key in enumerate(keys) if n == line or key != keys[line]]
-        scaled = scores / self.temperature
-        return scaled[among].logsumexp(0) - scaled[line]
+        sides = [scores, row["from_second"]] if self.symmetric else [scores]
+        nats = [
+            (side[among] / self.temperature).logsumexp(0) - side[line] / self.temperature for side in sides
+        ]
+        return torch.stack(nats).mean()
 
     def uncertainty(self, targets: Tensor, given: Sequence[Hashable]) -> float:
         return entropy(given, targets.tolist())

@@ -176,4 +176,6 @@ def sizes_phrase(baselines: Sequence[Baseline]) -> str:
 def shown(example: Example) -> str:
     """The beginning of a text, or of two."""
     text = " ".join(" / ".join(part for part in (example.text, example.pair) if part).split())
+    if not text and example.image is not None:
+        text = example.image.name or example.place
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"

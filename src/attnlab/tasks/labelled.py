@@ -26,7 +26,7 @@ class Labelled(Task):
     packs = False
     heads: ClassVar[tuple[str, ...]] = ("classification",)
     head: ClassVar[str] = "classification(pooling=mean)"  # the one that serves encoders and decoders alike
-    encodings: ClassVar[tuple[str, ...]] = ("single", "pair")
+    encodings: ClassVar[tuple[str, ...]] = ("single", "pair", "image", "image_text")
 
     @abstractmethod
     def targets(self, batch: Batch) -> Tensor | None:

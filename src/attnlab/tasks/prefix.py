@@ -29,7 +29,7 @@ class Prefix(Task):
 
     sees = "source and before"
     marks_source = True
-    encodings = ("document", "single", "prefix")
+    encodings = ("document", "single", "prefix", "image_prefix")
 
     def __init__(self, vocabulary: Vocabulary, *, least: Share = 0.1, most: Share = 0.9):
         super().__init__(vocabulary)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import torch
@@ -34,7 +35,7 @@ class SequenceToSequence(Task):
     predicts_all = True
     two_stacks = True
     packs = False
-    encodings: ClassVar[tuple[str, ...]] = ("translation",)
+    encodings: ClassVar[tuple[str, ...]] = ("translation", "image_translation")
 
     def __init__(self, vocabulary: Vocabulary, *, smoothing: BelowOne = 0.0):
         super().__init__(vocabulary)
@@ -45,7 +46,7 @@ class SequenceToSequence(Task):
     def prepare(self, batch: Batch, seed: int) -> Prepared:
         target, real, sizes = batch.target_ids, batch.target_real, batch.target_sizes
         assert target is not None and real is not None and sizes is not None
-        return taught(target, real, sizes, batch.ids, tokens_of(batch))
+        return replace(taught(target, real, sizes, batch.ids, tokens_of(batch)), vectors=batch.vectors)
 
     def head_loss(self, head: Head, hidden: Tensor, prepared: Prepared, *, training: bool) -> LossSum:
         smoothing = self.smoothing if training else 0.0  # what is reported is the plain cross-entropy

@@ -35,15 +35,19 @@ class Similarity(Task):
     """Similarity: two texts that belong together get vectors that are near, so that one finds the other.
 
     Formula: `objective=negatives`: −log softmax(cos(a, b) / temperature)[own b] over all second texts of the
-    batch, equal ones left out. `objective=cosine`: (cos(a, b) − number / highest)², for pairs with a number
-    that says how alike they are. Vectors are those of the head `sentence`; one model reads both texts.
+    batch, equal ones left out. `objective=symmetric`: the mean of that and of the same from each second text
+    to all first ones, as in CLIP. `objective=cosine`: (cos(a, b) − number / highest)², for pairs with a
+    number that says how alike they are. Vectors are those of the head `sentence`; one model reads both
+    texts, or a picture and its text (data.encoding = "image_apart").
 
     Cost: two texts a row. With negatives, larger batches are harder and teach more.
 
     When it helps: search, duplicates, clustering. Judge it by recall and reciprocal rank among all second
-    texts of the split, compared with BM25; of graded pairs by Spearman's correlation.
+    texts of the split, compared with BM25 (of pictures, with chance); of graded pairs by Spearman's
+    correlation.
 
-    Paper: Reimers and Gurevych 2019, "Sentence-BERT"; van den Oord et al. 2018 (InfoNCE).
+    Paper: Reimers and Gurevych 2019, "Sentence-BERT"; van den Oord et al. 2018 (InfoNCE); Radford et al. 2021
+    (CLIP).
     """
 
     target = TARGETS["pair"]
@@ -51,7 +55,7 @@ class Similarity(Task):
     packs = False
     heads: ClassVar[tuple[str, ...]] = ("sentence",)
     head: ClassVar[str] = "sentence"
-    encodings: ClassVar[tuple[str, ...]] = ("apart",)
+    encodings: ClassVar[tuple[str, ...]] = ("apart", "image_apart")
     metrics: tuple[str, ...] = (  # type: ignore[misc]  # the same
         "reciprocal_rank",
         "recall_at_1",
@@ -64,7 +68,7 @@ class Similarity(Task):
         vocabulary: Vocabulary,
         labels: Labels,
         *,
-        objective: Literal["negatives", "cosine"] = "negatives",
+        objective: Literal["negatives", "symmetric", "cosine"] = "negatives",
         temperature: Positive = 0.05,
         highest: Positive = 1.0,
     ):
@@ -72,10 +76,16 @@ class Similarity(Task):
         for name, value in (("temperature", temperature), ("highest", highest)):
             if not value > 0:
                 raise ConfigError(f"task.{name} is {value}; it must be above 0.")
-        self.contrasts, self.temperature, self.highest = objective == "negatives", temperature, highest
-        self.target = PairTarget(temperature) if self.contrasts else TARGETS["number"]
+        self.objective, self.temperature, self.highest = objective, temperature, highest
+        symmetric = objective == "symmetric"
+        self.target = PairTarget(temperature, symmetric) if self.contrasts else TARGETS["number"]
         if not self.contrasts:
             self.metrics = OF_NUMBERS
+
+    @property
+    def contrasts(self) -> bool:
+        """Whether each text is compared with all second ones of its batch."""
+        return self.objective != "cosine"
 
     def label_of(self, example: Example) -> Any:
         if not self.contrasts:
@@ -86,12 +96,12 @@ class Similarity(Task):
                     "for equal texts; set task.highest to the top of your scale."
                 )
             return number
-        if example.pair is None:
+        if example.second is None:
             raise DataError(
                 f"An example{at(example)} has no second text; name the column that holds it with --pair "
                 "COLUMN, in a config with data.corpus.pair."
             )
-        return example.pair
+        return example.second
 
     def blind_loss(self, prepared: Prepared) -> float:
         if not self.contrasts:
@@ -117,6 +127,7 @@ class Similarity(Task):
             ids=batch.ids,
             targets=torch.zeros(len(batch.ids), dtype=torch.long),
             tokens=tokens_of(batch),
+            vectors=batch.vectors,
             second=batch.target_ids.masked_fill(~real, -1).clamp(min=0),
             second_tokens=Tokens.of(real.shape[1], real=None if bool(real.all()) else real),
             of_examples=True,
@@ -130,7 +141,10 @@ class Similarity(Task):
         equal = prepared.targets[:, None] == prepared.targets
         scores = first @ second.T / self.temperature
         scores = scores.masked_fill(equal & (own[:, None] != own), -torch.inf)  # they are right as well
-        return summed(F.cross_entropy(scores, own, reduction="none"))
+        each = F.cross_entropy(scores, own, reduction="none")
+        if self.objective == "symmetric":
+            each = (each + F.cross_entropy(scores.T, own, reduction="none")) / 2
+        return summed(each)
 
     def truth(self, prepared: Prepared) -> ExampleColumns:
         if not self.contrasts:

@@ -394,7 +394,16 @@ def tokens_of(batch: Batch, *, backward_looking: bool = False, source: Tensor | 
         document=batch.document,
         position=batch.position,
         source=batch.source if source is None else source,
+        patch=patches_of(batch),
     )
+
+
+def patches_of(batch: Batch) -> Tensor | None:
+    """(1|B,T) the patches of pictures; one row where all rows have theirs in the same places."""
+    patch: Tensor | None = batch.patch
+    if patch is None or not bool((patch == patch[:1]).all()):
+        return patch
+    return patch[:1]
 
 
 def _unseen_padding(batch: Batch, backward_looking: bool) -> bool:

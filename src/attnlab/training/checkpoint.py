@@ -9,11 +9,13 @@ Where checkpoints are kept, and that each is whole or not there, is runs/checkpo
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
@@ -27,6 +29,7 @@ from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.faults import FAULTS, RunError, fault_phrase, reading
 
 FROZEN, STATE = "frozen.safetensors", "state.json"
+MODEL, OPTIMIZER = "model", "optimizer"
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,13 @@ def save_checkpoint(checkpoints: Checkpoints, step: int, checkpoint: Checkpoint)
         "optimizer.safetensors": lambda: save(_contiguous(checkpoint.optimizer)),
         STATE: lambda: as_bytes(checkpoint.state),
     }
-    shared = {FROZEN: lambda: save(_contiguous(_without(model, model.keys() - frozen)))} if frozen else {}
+    shared = frozen_file(_without(model, model.keys() - frozen))
     return checkpoints.write(step, files, shared, answer=list(checkpoint.answer))
+
+
+def frozen_file(weights: dict[str, Tensor]) -> dict[str, Callable[[], bytes]]:
+    """The file of weights that are not trained, which all checkpoints of a run share; none where all are."""
+    return {FROZEN: lambda: save(_contiguous(weights))} if weights else {}
 
 
 def read_checkpoint(checkpoints: Checkpoints, step: int) -> Checkpoint:
@@ -105,12 +113,34 @@ def read_checkpoint(checkpoints: Checkpoints, step: int) -> Checkpoint:
 def _read(folder: Path, checkpoints: Checkpoints, manifest: dict[str, Any]) -> Checkpoint:
     frozen = load((checkpoints.folder / FROZEN).read_bytes()) if "shared" in manifest else {}
     return Checkpoint(
-        model=load((folder / "model.safetensors").read_bytes()) | frozen,
+        model=_tensors(folder, MODEL, manifest) | frozen,
         frozen=frozenset(frozen),
-        optimizer=load((folder / "optimizer.safetensors").read_bytes()),
+        optimizer=_tensors(folder, OPTIMIZER, manifest),
         state=dict(json.loads((folder / STATE).read_text(encoding="utf-8"))),
         answer=tuple(manifest.get("answer", ())),
     )
+
+
+def _tensors(folder: Path, name: str, manifest: dict[str, Any]) -> dict[str, Tensor]:
+    """The tensors of a file; or, where every process wrote its part of them, of a folder, put together."""
+    file = f"{name}.safetensors"
+    if file in manifest["files"]:
+        return load((folder / file).read_bytes())
+    if not any(written.startswith(f"{name}/") for written in manifest["files"]):
+        return {}
+    # slow to import, and few checkpoints are in parts
+    from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+    from torch.distributed.checkpoint.state_dict_loader import load as load_parts
+
+    def reader() -> HuggingFaceStorageReader:
+        return HuggingFaceStorageReader(str(folder / name))
+
+    described: dict[str, Any] = dict(reader().read_metadata().state_dict_metadata)
+    tensors = {key: torch.empty(part.size, dtype=part.properties.dtype) for key, part in described.items()}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")  # as is asked for
+        load_parts(dict[str, Any](tensors), storage_reader=reader(), no_dist=True)
+    return tensors
 
 
 def decision_in(checkpoints: Checkpoints, step: int) -> dict[str, float]:

@@ -18,6 +18,8 @@ from attnlab.training.schedules import SCHEDULES
 
 FREE = ("training.budget", "training.schedule")
 """The settings that may change when a run is resumed, as long as the steps taken would have been the same."""
+SHARED = ("training.strategy", "training.process_timeout")
+"""How processes share a run: the steps are the same by all of them."""
 
 
 def resume_with(begun: Config, wanted: Config, run: Path) -> list[str]:
@@ -33,13 +35,13 @@ def resume_with(begun: Config, wanted: Config, run: Path) -> list[str]:
     ]
     changes = "; ".join(map(str, differences(to_json(begun), to_json(wanted))))
     aside = f" Later checkpoints are kept as {', '.join(place.name for place in later)}." if later else ""
-    return [f"The run continues from step {step:,} with other limits ({changes}).{aside}"]
+    return [f"The run continues from step {step:,} with other settings ({changes}).{aside}"]
 
 
 def resumable_step(begun: Config, wanted: Config, run: Path) -> int:
     """The last checkpoint up to which a run is the one that is wanted."""
     before, now = to_json(begun), to_json(wanted)
-    if any(not change.setting.startswith(FREE) for change in differences(before, now)):
+    if any(not change.setting.startswith((*FREE, *SHARED)) for change in differences(before, now)):
         refuse_changes(before, now, run)
     first, reason = first_other_step(begun.training, wanted.training, run)
     steps = Checkpoints.of(run).steps()

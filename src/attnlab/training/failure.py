@@ -10,12 +10,14 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from attnlab.data.sharing import UNSHARED, Sharing
 from attnlab.model.tokens import Tokens
 from attnlab.runs.atomic import replace_bytes
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.faults import RunError
 from attnlab.tasks.task import Prepared
-from attnlab.training.checkpoint import Checkpoint, save_checkpoint
+from attnlab.training.checkpoint import Checkpoint
+from attnlab.training.trace import local_part
 
 CURE = (
     "A lower training.optimizer.learning_rate, a longer training.schedule.warmup or a smaller training.clip "
@@ -28,23 +30,26 @@ def gradient_norm(model: nn.Module) -> Tensor:
     return nn.utils.get_total_norm([p.grad for p in model.parameters() if p.grad is not None])
 
 
-def not_finite(tensors: Mapping[str, Tensor]) -> str:
-    """The first of these that is not finite, and how many more there are; nothing when all are sound."""
-    broken = [name for name, tensor in tensors.items() if not bool(torch.isfinite(tensor).all())]
+def not_finite(tensors: Mapping[str, Tensor], sharing: Sharing = UNSHARED) -> str:
+    """The first of these that is not finite, and how many more there are; nothing when all are sound. Of
+    tensors in parts, in any process."""
+    own = {name for name, tensor in tensors.items() if not bool(torch.isfinite(local_part(tensor)).all())}
+    every = set[str]().union(*sharing.gather(own))
+    broken = [name for name in tensors if name in every]
     more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
     return f"{broken[0]}{more}" if broken else ""
 
 
-def fault_of(model: nn.Module, loss: float, norm: Tensor) -> str:
+def fault_of(model: nn.Module, loss: float, norm: Tensor, sharing: Sharing = UNSHARED) -> str:
     """What is wrong with a step, naming the parameter where it shows; nothing when it is sound."""
     if math.isfinite(loss) and bool(torch.isfinite(norm)):
         return ""
     value = f"the loss is {loss}" if not math.isfinite(loss) else f"the gradient's norm is {float(norm)}"
     named = dict(model.named_parameters())
-    weights = not_finite({name: p.detach() for name, p in named.items()})
+    weights = not_finite({name: p.detach() for name, p in named.items()}, sharing)
     if weights:
         return f"{value}. The first weight that is not finite: {weights}."
-    gradients = not_finite({name: p.grad for name, p in named.items() if p.grad is not None})
+    gradients = not_finite({name: p.grad for name, p in named.items() if p.grad is not None}, sharing)
     if gradients:
         return f"{value}. The first gradient that is not finite: {gradients}."
     return f"{value}, with every weight and gradient finite."
@@ -60,18 +65,16 @@ class Failure:
     def __init__(self, folder: Path, checkpoints: Checkpoints):
         self.folder, self.checkpoints = folder, checkpoints
 
-    def kept(self, step: int, fault: str, batches: list[Prepared], last: Checkpoint) -> DivergedError:
-        """Save the batch and the last good state; gives the error to raise."""
+    def kept(self, step: int, fault: str, batches: list[Prepared]) -> DivergedError:
+        """Save the batch; gives the error to raise."""
         file = self.folder / f"failed-step-{step}.safetensors"
         replace_bytes(file, save(tensors_of(batches)))
-        if not not_finite(last.model):
-            save_checkpoint(self.checkpoints, step - 1, last)
         message = f"Step {step}: {fault} The batch is in {file.name}, and {self._last_good()}. {CURE}"
         return DivergedError(message)
 
-    def refuse_broken(self, snapshot: Checkpoint) -> None:
+    def refuse_broken(self, snapshot: Checkpoint, sharing: Sharing = UNSHARED) -> None:
         """Weights that are not finite are never saved as if they were good."""
-        weights = not_finite(snapshot.model)
+        weights = not_finite(snapshot.model, sharing)
         if weights:
             step = snapshot.state["step"]
             raise DivergedError(

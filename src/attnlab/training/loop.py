@@ -15,6 +15,7 @@ from attnlab.config.schema import TrainingSettings
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
+from attnlab.data.sharing import UNSHARED
 from attnlab.evaluation.evaluator import Evaluation, Evaluator
 from attnlab.evaluation.features import FeaturesOf, no_features
 from attnlab.evaluation.written_texts import text_signatures
@@ -24,6 +25,7 @@ from attnlab.model.model import Model
 from attnlab.model.witness import answer
 from attnlab.runs.checkpoints import Checkpoints, DamagedError
 from attnlab.runs.events import Ended, Evaluated, Event, Listener, Saved, Started, Stepped, Stepping, Warned
+from attnlab.runs.faults import EndedElsewhereError
 from attnlab.tasks.task import Prepared, Task
 from attnlab.training import budget
 from attnlab.training.best import judged, standard_error
@@ -33,21 +35,22 @@ from attnlab.training.checkpoint import (
     load_checked,
     load_weights,
     read_checkpoint,
-    save_checkpoint,
     weights_of,
 )
-from attnlab.training.failure import Failure, fault_of, gradient_norm
+from attnlab.training.failure import Failure, fault_of, gradient_norm, not_finite
 from attnlab.training.interrupt import Interrupt
 from attnlab.training.optimizers import Optimizers
+from attnlab.training.parts import PartContent, PartFacts, extended
 from attnlab.training.schedules import Schedule
-from attnlab.training.trace import Trace, batch_content, input_content, seeded
+from attnlab.training.strategies.strategy import ONE, Strategy
+from attnlab.training.trace import Trace, seeded
 
 
 class Loop:
     """One run of training. Everything random in a step is a function of (seed, stream, step).
 
-    A step goes through `wrapped`, the model in DDP or FSDP where it is spread over processes; the plain
-    model is counted, checked and saved.
+    A step goes through `wrapped`, the model as its `strategy` spreads it over processes; the plain model is
+    counted, judged and checked. Every process goes through the same steps; the first one tells of them.
     """
 
     def __init__(
@@ -69,6 +72,7 @@ class Loop:
         features: FeaturesOf = no_features,
         autocast: Callable[[], AbstractContextManager[Any]],
         device: torch.device,
+        strategy: Strategy = ONE,
     ):
         self.model, self.task, self.loader, self.evaluate_model = model, task, loader, evaluate
         self.wrapped = model if wrapped is None else wrapped
@@ -77,9 +81,20 @@ class Loop:
         self.checkpoints, self.failure, self.seed = checkpoints, failure, seed
         self.listeners, self.autocast, self.device = list(listeners), autocast, device
         self.features, self.state, self.saved = features, State(), 0
+        self.strategy, self.processes = strategy, strategy.processes
+        self.parts: tuple[PartFacts, ...] = ()
+        self.contents: list[PartContent] = []
         self.evaluation: Evaluation | None = None
         self.train_evaluation: Evaluation | None = None
-        self.batches = loader.forever()
+
+    def spread(self) -> None:
+        """Share the model among the processes: from here on a step is theirs together."""
+        self.wrapped, self.optimizer = self.strategy.wrap(self.model, self.wrapped, self.optimizer)
+
+    @property
+    def trained(self) -> nn.Module:
+        """Whose parameters have gradients."""
+        return self.strategy.trained(self.model)
 
     def run(self, interrupt: Interrupt) -> str:
         """Train until the budget is spent, patience is lost, or a person asks to stop; gives the reason."""
@@ -87,8 +102,10 @@ class Loop:
         parameters = sum(p.numel() for p in self.model.parameters())
         self.tell(Started(step=self.state.step, parameters=parameters, ends=self.expected_end()))
         while True:
+            self.agree(interrupt)
             if self.evaluation_due() and not interrupt.asked:
                 self.evaluate()
+                self.agree(interrupt)
             reason = self.end(interrupt)
             if reason or self.save_due():
                 self.save()
@@ -98,32 +115,38 @@ class Loop:
             self.tell(Stepping(step=self.state.step))
             self.tell(self.step())
 
+    def agree(self, interrupt: Interrupt) -> None:
+        """A wish to stop that one process heard is that of all."""
+        interrupt.signal = self.processes.most(interrupt.signal)
+        interrupt.asked = interrupt.asked or interrupt.signal != 0
+
     def step(self) -> Stepped:
         """One step: `accumulate` batches, one update, normalised by the true number of targets."""
         began, before, place = time.perf_counter(), self.state, self.loader.state()
-        batches = [self.next_batch(before.step, i) for i in range(self.settings.accumulate)]
-        drawn: list[tuple[bytes, bytes]] = []
-        loss, parts = self.backward(self.wrapped, [prepared for _, prepared in batches], drawn)
-        norm = gradient_norm(self.model)
-        fault = fault_of(self.model, loss, norm)
+        batches = self.next_batches(before.step)
+        drawn: list[list[tuple[bytes, bytes]]] = [[] for _ in batches]
+        loss, parts = self.backward(self.wrapped, [p for _, p in batches.values()], drawn, [*batches])
+        norm = self.strategy.norm(gradient_norm(self.trained))
+        fault = fault_of(self.trained, loss, norm, self.processes)
         if fault:
             self.loader.restore(place)
-            raise self.failure.kept(before.step + 1, fault, [p for _, p in batches], self.snapshot())
+            raise self.failed(fault, [prepared for _, prepared in batches.values()])
         if self.settings.clip != "off":
-            nn.utils.clip_grads_with_norm_(self.model.parameters(), self.settings.clip, norm)
+            nn.utils.clip_grads_with_norm_(self.trained.parameters(), self.settings.clip, norm)
+        self.parts = tuple(self.strategy.in_order([self.facts(*part) for part in batches.values()]))
         after = replace(
             before,
             step=before.step + 1,
-            tokens=before.tokens + sum(batch.tokens for batch, _ in batches),
+            tokens=before.tokens + sum(part.tokens for part in self.parts),
             epochs=self.loader.epoch + self.loader.batch / len(self.loader),
-            flops=before.flops + sum(self.task.flops(self.model, p) for _, p in batches),
-            seconds=before.seconds + time.perf_counter() - began,
-            trace=self.traced(batches, drawn),
+            flops=before.flops + sum(part.flops for part in self.parts),
+            seconds=self.seconds(before, began),
+            trace=self.traced([*batches.values()], drawn),
         )
         factor = self.schedule.factor((self.progress(before) + self.progress(after)) / 2)
         self.optimizer.step(factor)
         self.optimizer.zero_grad()
-        self.state = replace(after, seconds=before.seconds + time.perf_counter() - began)
+        self.state = replace(after, seconds=self.seconds(before, began))
         return Stepped(
             step=after.step,
             loss=loss,
@@ -138,34 +161,69 @@ class Loop:
         )
 
     def backward(
-        self, model: nn.Module, batches: list[Prepared], drawn: list[tuple[bytes, bytes]] | None = None
+        self,
+        model: nn.Module,
+        batches: list[Prepared],
+        drawn: list[list[tuple[bytes, bytes]]] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> tuple[float, dict[str, float]]:
         """The gradient of the mean over all targets of all batches; gives that mean, and its parts.
 
-        `drawn` takes the states of the generator before and after each batch that drew from it.
+        `drawn` takes the states of the generator before and after each batch that drew from it. `numbers` are
+        the parts of a step that the batches are, where the processes take it together.
         """
-        drawn = [] if drawn is None else drawn
+        states = [[] for _ in batches] if drawn is None else drawn
 
         def around(number: int) -> AbstractContextManager[None]:
-            return seeded(stream_seed(self.seed, "dropout", self.state.step, number), self.device, drawn)
+            part = number if numbers is None else numbers[number]
+            seed = stream_seed(self.seed, "dropout", self.state.step, part)
+            return seeded(seed, self.device, states[number])
 
-        return backward(model, self.task, batches, autocast=self.autocast, around=around)
+        sharing = ONE if numbers is None else self.strategy
+        return backward(model, self.task, batches, autocast=self.autocast, around=around, sharing=sharing)
 
-    def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[tuple[bytes, bytes]]) -> Trace:
-        """What the run was really given up to here, these batches included."""
-        before = self.state.trace
-        return Trace(
-            batches=before.batches.add(*(batch_content(batch) for batch, _ in batches)),
-            inputs=before.inputs.add(*(input_content(prepared) for _, prepared in batches)),
-            draws=before.draws.add(*(first for first, _ in drawn)),
-            drawn=before.drawn.add(*(last for _, last in drawn)),
+    def traced(self, batches: list[tuple[Batch, Prepared]], drawn: list[list[tuple[bytes, bytes]]]) -> Trace:
+        """What the run was really given up to here, this step's parts included; the first process knows."""
+        own = [PartContent.of(*part, states) for part, states in zip(batches, drawn, strict=True)]
+        self.contents = self.strategy.in_order_for_first(own)
+        return extended(self.state.trace, self.contents)
+
+    def facts(self, batch: Batch, prepared: Prepared) -> PartFacts:
+        return PartFacts(
+            rank=self.processes.rank,
+            rows=tuple(batch.rows.tolist()),
+            targets=prepared.count,
+            tokens=batch.tokens,
+            flops=self.task.flops(self.model, prepared),
         )
 
-    def next_batch(self, step: int, number: int) -> tuple[Batch, Prepared]:
-        """The next batch, and what the task makes of it."""
-        batch = next(self.batches)
+    def seconds(self, before: State, began: float) -> float:
+        """Of training until now; where they end the run, those of the first process count for all."""
+        seconds = before.seconds + time.perf_counter() - began
+        return self.processes.of_first(seconds) if "seconds" in self.settings.budget.limits else seconds
+
+    def next_batches(self, step: int) -> dict[int, tuple[Batch, Prepared]]:
+        """The next batches, as many as a step has: those that this process takes, by their number."""
+        own, batches = self.strategy.parts(self.settings.accumulate), {}
+        for number in range(self.settings.accumulate):
+            batch = self.loader.take(number in own)
+            if batch is not None:
+                batches[number] = self.prepared(batch, step, number)
+        return batches
+
+    def prepared(self, batch: Batch, step: int, number: int) -> tuple[Batch, Prepared]:
+        """A batch, and what the task makes of it."""
         prepared = self.task.prepare(batch, stream_seed(self.seed, "masking", step, number))
         return batch, self.features(batch, prepared.to(self.device))
+
+    def failed(self, fault: str, batches: list[Prepared]) -> Exception:
+        """The error of a step that cannot be taken, with its batches and the last good state on disk."""
+        every, snapshot, step = self.strategy.in_order_for_first(batches), self.snapshot(), self.state.step
+        if not not_finite(snapshot.model, self.processes):
+            self.strategy.save(self.checkpoints, step, snapshot)
+        if not self.processes.first:
+            return EndedElsewhereError(fault)
+        return self.failure.kept(step + 1, fault, every)
 
     def progress(self, state: State) -> float:
         return budget.progress(self.settings.budget, state)
@@ -216,29 +274,31 @@ class Loop:
         """A pass over dev, on its own random stream; the state remembers the best."""
         assert self.evaluate_model is not None
         began = time.perf_counter()
-        evaluation = self.evaluation = self.evaluate_model(written=self.texts_due())
-        self.state = replace(
-            judged(self.state, evaluation, self.metric),
-            evaluated=self.state.step,
-            settled=self.task.fit_decision(evaluation.examples.columns),
-        )
-        scores = {**evaluation.scores, **self.train_scores()}
-        state, seconds = self.state, time.perf_counter() - began
-        self.tell(
-            Evaluated(
-                step=state.step,
-                loss=evaluation.loss,
-                seconds=seconds,
-                best=state.step == state.top_step,
-                scores=scores,
-                kept=state.step == state.best_step,
-                error=standard_error(evaluation, self.metric),
-                signatures={} if evaluation.texts is None else text_signatures(evaluation.texts),
+        with self.strategy.whole():
+            evaluation = self.evaluation = self.evaluate_model(written=self.texts_due())
+            self.state = replace(
+                judged(self.state, evaluation, self.metric),
+                evaluated=self.state.step,
+                settled=self.task.fit_decision(evaluation.examples.columns),
             )
-        )
+            scores = {**evaluation.scores, **self.train_scores()}
+            state, seconds = self.state, time.perf_counter() - began
+            self.tell(
+                Evaluated(
+                    step=state.step,
+                    loss=evaluation.loss,
+                    seconds=seconds,
+                    best=state.step == state.top_step,
+                    scores=scores,
+                    kept=state.step == state.best_step,
+                    error=standard_error(evaluation, self.metric),
+                    signatures={} if evaluation.texts is None else text_signatures(evaluation.texts),
+                )
+            )
 
     def best_evaluation(self) -> Evaluation | None:
-        """What the best checkpoint says of dev: the one that is opened later, which need not be the last."""
+        """What the best checkpoint says of dev: the one that is opened later, which need not be the last. The
+        first process alone asks."""
         best = self.state.best_step
         is_current = self.evaluation is not None and best == self.state.evaluated
         if is_current or self.evaluate_model is None or best not in self.checkpoints.steps():
@@ -251,7 +311,7 @@ class Loop:
         last = {name: weights.clone() for name, weights in weights_of(self.model).items()}
         load_weights(self.model, checkpoint.model)
         try:
-            return self.evaluate_model()
+            return replace(self.evaluate_model, sharing=UNSHARED)()
         finally:
             load_weights(self.model, last)
 
@@ -273,15 +333,16 @@ class Loop:
         """The run as it stands between two steps."""
         state = asdict(self.state) | {"data": self.loader.state()}
         frozen = frozenset(name for name, p in self.model.named_parameters() if not p.requires_grad)
-        return Checkpoint(weights_of(self.model), self.optimizer.state(), state, frozen=frozen)
+        return Checkpoint(weights_of(self.trained), self.optimizer.state(), state, frozen=frozen)
 
     def save(self) -> None:
         """A checkpoint of this step, and no more old ones than the rule keeps."""
         began, snapshot = time.perf_counter(), self.snapshot()
-        self.failure.refuse_broken(snapshot)
-        snapshot = replace(snapshot, answer=answer(self.model))
-        place = save_checkpoint(self.checkpoints, self.state.step, snapshot)
-        self.checkpoints.prune(self.settings.keep, self.state.best_step)
+        self.failure.refuse_broken(snapshot, self.processes)
+        snapshot = replace(snapshot, answer=answer(self.strategy.asked(self.model)))
+        place = self.strategy.save(self.checkpoints, self.state.step, snapshot)
+        if self.processes.first:
+            self.checkpoints.prune(self.settings.keep, self.state.best_step)
         self.saved = self.state.step
         self.tell(Saved(step=self.saved, seconds=time.perf_counter() - began, place=place.name))
 
@@ -298,8 +359,26 @@ class Loop:
         self.tell(Warned(step=self.state.step, message=message))
 
     def tell(self, event: Event) -> None:
-        for listener in self.listeners:
-            listener(event)
+        """Tell the listeners: in the first process, but for those that every process has. At a moment when
+        they may look at the model, or take long, the processes wait for the first one."""
+        asks = isinstance(event, LOOKS) or any(asks_weights(one, event) for one in self.listeners)
+        optimizer = self.optimizer if isinstance(event, (Stepping, Stepped)) else None
+        with self.strategy.whole(optimizer) if asks else nullcontext():
+            for listener in self.listeners:
+                if self.processes.first or getattr(listener, "everywhere", False):
+                    listener(event)
+            if asks:
+                self.processes.meet()
+
+
+LOOKS = (Started, Evaluated, Ended)
+"""Moments at which checks and samples look at the model."""
+
+
+def asks_weights(listener: Listener, event: Event) -> bool:
+    """Whether a listener looks at the model at another moment: it then has a method that says so, and is
+    there in every process."""
+    return bool(getattr(listener, "asks_weights", lambda event: False)(event))
 
 
 # ---------------------------------------------------------------- the gradient of a step
@@ -310,21 +389,33 @@ def backward(
     *,
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
     around: Callable[[int], AbstractContextManager[Any]] = nullcontext,
+    sharing: Strategy = ONE,
 ) -> tuple[float, dict[str, float]]:
     """The gradient of the mean over all targets of all batches; gives the mean cross-entropy, and its parts.
 
     What smoothing and z-loss add has its gradient, but is no part of that mean: it stays comparable.
     The model may be wrapped, in DDP or FSDP. `around` is entered for each batch with its number: to seed
-    what is drawn in it.
+    what is drawn in it. `sharing` are the processes whose batches all of these are.
     """
-    count = max(1, sum(batch.count for batch in batches))
-    sums: dict[str, Tensor] = {}
+    count = max(1, sharing.processes.sum(sum(batch.count for batch in batches)))
+    losses: list[dict[str, Tensor]] = []
+
+    def of_part(batch: Prepared) -> LossSum:
+        with autocast():
+            loss: LossSum = model(**batch.inputs, objective=task.loss_of(batch))
+        return loss
+
     for number, batch in enumerate(batches):
-        with around(number):
-            with autocast():
-                loss: LossSum = model(**batch.inputs, objective=task.loss_of(batch))
-            (loss.total / count).backward()
-        for name, part in {"": loss.reported, **loss.parts}.items():
-            sums[name] = sums.get(name, 0) + part.detach()
+        with around(number), sharing.exchanging(model, last=number + 1 == len(batches)):
+            loss = of_part(batch)
+            (loss.total / sharing.divisor(count)).backward()
+        named = {"": loss.reported, **loss.parts}
+        losses.append({name: sharing.sendable(part) for name, part in named.items()})
+    for _ in range(sharing.fillers(len(batches))):
+        (of_part(batches[-1]).total * 0.0).backward()
+    sums: dict[str, Tensor] = {}
+    for each in sharing.in_order(losses):
+        for name, part in each.items():
+            sums[name] = sums.get(name, 0) + part
     means = {name: float(total) / count for name, total in sums.items()}
     return means.pop(""), means

@@ -24,8 +24,9 @@ from attnlab.model.blocks import Block
 from attnlab.model.products import faster_products, linear_map
 
 
-def device_of(name: str) -> torch.device:
-    """The device of a name; `best` is the first accelerator that is there, else the CPU."""
+def device_of(name: str, *, local_rank: int = 0, processes: int = 1) -> torch.device:
+    """The device of a name; `best` is the first accelerator that is there, else the CPU. Of several processes
+    on a machine, each has a CUDA device of its own."""
     there = {
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
@@ -35,6 +36,14 @@ def device_of(name: str) -> torch.device:
         name = next(kind for kind, there_is in there.items() if there_is)
     if not there[name]:
         raise ConfigError(f'training.device is "{name}", which is not here; use "best" or "cpu".')
+    if name == "cuda" and processes > 1:
+        if local_rank >= torch.cuda.device_count():
+            raise ConfigError(
+                f"There are {torch.cuda.device_count()} CUDA devices here, and process {local_rank} of this "
+                'machine needs one of its own; start fewer processes, or set training.device = "cpu".'
+            )
+        torch.cuda.set_device(local_rank)
+        return torch.device("cuda", local_rank)
     return torch.device(name)
 
 
@@ -62,10 +71,10 @@ FLOPS_A_THREAD = 5e10
 one core. On a machine that is busy with something else, waiting costs several times the step."""
 
 
-def threads_for_step(flops: float) -> int:
-    """The threads of a run, by the size of its steps: the same on an idle machine and on a busy one, since
-    other threads round otherwise."""
-    return int(min(cores(), max(1, flops // FLOPS_A_THREAD)))
+def threads_for_step(flops: float, *, processes: int = 1) -> int:
+    """The threads of each of so many processes on a machine, by the size of its steps: the same on an idle
+    machine and on a busy one, since other threads round otherwise."""
+    return int(min(max(1, cores() // processes), max(1, flops // FLOPS_A_THREAD)))
 
 
 COPIED = 50_000_000

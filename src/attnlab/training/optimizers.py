@@ -237,7 +237,7 @@ class Optimizers:
     """The updates of a run as one, with a state that is named by the parameters."""
 
     def __init__(self, recipe: OptimizerRecipe, model: nn.Module):
-        self.made = recipe.make(model)
+        self.recipe, self.made = recipe, recipe.make(model)
         self.names: dict[Tensor, str] = {parameter: name for name, parameter, _ in owned(model)}
 
     def step(self, factor: float) -> None:

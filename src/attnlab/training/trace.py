@@ -7,7 +7,7 @@ seeds changed anything, and whether arms shared what they claim to share.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -122,6 +122,17 @@ def generator_state(device: torch.device) -> bytes:
     source: Any = torch if device.type == "cpu" else torch.get_device_module(device)
     state: Tensor = source.get_rng_state()
     return state.cpu().numpy().tobytes()
+
+
+def weight_hashes(weights: Mapping[str, Tensor]) -> dict[str, str]:
+    """A hash of each tensor, or of the part of it that this process has: equal for equal weights."""
+    return {name: digest(content(local_part(tensor))) for name, tensor in weights.items()}
+
+
+def local_part(tensor: Tensor) -> Tensor:
+    """What this process has of a tensor."""
+    local: Callable[[], Tensor] | None = getattr(tensor, "to_local", None)
+    return tensor if local is None else local()
 
 
 def initial_weights(model: nn.Module) -> dict[str, str]:

@@ -195,17 +195,27 @@ class MuonUpdate(GroupwiseUpdate):
 
     def move(self, parameters: list[nn.Parameter], learning_rate: float, weight_decay: float) -> None:
         for matrices in _alike(parameters):
-            updates = orthogonal(torch.stack([_wide(self._ahead(p)) for p in matrices]))
+            directions = self.directions([self._ahead(p) for p in matrices])
             size = 0.2 * max(matrices[0].shape) ** 0.5
-            for p, update in zip(matrices, updates, strict=True):
+            for p, direction in zip(matrices, directions, strict=True):
                 p.mul_(1 - learning_rate * weight_decay)
-                p.add_(update if _is_wide(p) else update.T, alpha=-learning_rate * size)
+                p.add_(direction, alpha=-learning_rate * size)
+
+    def directions(self, matrices: list[Tensor]) -> list[Tensor]:
+        """Momenta of one shape, or of that shape transposed, each made orthogonal."""
+        return orthogonal_each(matrices)
 
     def _ahead(self, p: Tensor) -> Tensor:
         """Nesterov's momentum: the running mean of the gradients, with this one counted ahead."""
         assert p.grad is not None
         mean = self.state[p]["momentum_buffer"].lerp_(p.grad, 1 - self.momentum)
         return p.grad.lerp(mean, self.momentum)
+
+
+def orthogonal_each(matrices: list[Tensor]) -> list[Tensor]:
+    """Matrices of one shape, or of that shape transposed, each as `orthogonal` makes it."""
+    made = orthogonal(torch.stack([_wide(matrix) for matrix in matrices]))
+    return [each if _is_wide(matrix) else each.T for matrix, each in zip(matrices, made, strict=True)]
 
 
 def orthogonal(matrices: Tensor) -> Tensor:

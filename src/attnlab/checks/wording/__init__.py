@@ -11,6 +11,8 @@ from typing import Any
 
 from attnlab.checks.wording.of_data import OF_DATA
 from attnlab.checks.wording.of_models import OF_MODELS
+from attnlab.checks.wording.of_pictures import OF_PICTURES
+from attnlab.checks.wording.of_processes import OF_PROCESSES
 from attnlab.checks.wording.of_rows import OF_ROWS, not_compared
 from attnlab.checks.wording.of_scores import CURE, NOT_LEARNED, OF_SCORES, SCORED_AS
 from attnlab.checks.wording.of_texts import OF_TEXTS
@@ -51,6 +53,8 @@ TEMPLATES: Mapping[tuple[str, str], Template] = {
     **OF_SCORES,
     **OF_ROWS,
     **OF_TEXTS,
+    **OF_PROCESSES,
+    **OF_PICTURES,
 }
 
 MISSING = (KeyError, ValueError, TypeError, IndexError, AttributeError)

@@ -273,6 +273,7 @@ OF_DATA: Mapping[tuple[str, str], Template] = {
     ("contamination", "shared"): shared_text,
     ("contamination", "apart"): lambda values: Sentences(overlaps(values)),
     ("query_duplicates", "no_pairs"): Sentences("the task is not about finding one text by another"),
+    ("query_duplicates", "pictures"): Sentences("queries are pictures, which repeat no words of a text"),
     ("query_duplicates", "few"): Sentences(QUERIES),
     ("query_duplicates", "many"): Sentences(
         QUERIES,

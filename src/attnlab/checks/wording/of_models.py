@@ -641,6 +641,11 @@ OF_MODELS: Mapping[tuple[str, str], Template] = {
     ("ranges", "silent"): silent,
     ("ranges", "in_range"): lambda values: Sentences(activation_phrase(values)),
     ("parameters", "untied"): untied,
+    ("parameters", "one_table"): Sentences(
+        "sources and targets have vocabularies of their own, and the model reads both with one table",
+        "A word of the source and an unrelated word of the target that have the same id share a vector.",
+        "Build the encoder with a table of its own: model.source_vocabulary.",
+    ),
     ("parameters", "miscounted"): Sentences(
         "there are {total:,} parameters, and the closed form of the parts gives {closed:,}",
         "A part is not in the config, is missing, or does not count itself: comparisons at equal parameters "

@@ -52,5 +52,6 @@ CORPORA = Corpora(
         "induction": "attnlab.data.corpora.synthetic:Induction",
         "modular_addition": "attnlab.data.corpora.synthetic:ModularAddition",
         "facts": "attnlab.data.corpora.facts:Facts",
+        "shapes": "attnlab.data.corpora.shapes:Shapes",
     },
 )

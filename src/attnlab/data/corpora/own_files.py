@@ -36,6 +36,8 @@ from attnlab.data.corpora.separators import Separator
 from attnlab.data.corpora.units import Unit
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Example
+from attnlab.data.images.picture import Picture, is_picture_file, looks_like_picture, picture_of
+from attnlab.data.images.picture_folder import has_class_folders, picture_record, pictures_by_split
 
 SPLIT_NAMES = {
     "train": re.compile(r"(^|[-_.])train(ing)?([-_.]|$)"),
@@ -45,6 +47,8 @@ SPLIT_NAMES = {
 NAMED = Columns()
 DIVIDING = ("line", "sentence")
 """The units that divide a row of a table."""
+TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".parquet")
+"""Files whose rows may name pictures."""
 
 
 class Files(Corpus):
@@ -60,9 +64,12 @@ class Files(Corpus):
     Two plain text files of which line i of one belongs to line i of the other are `path` and `target_path`
     (with `dev` and `target_dev`, `test` and `target_test`).
     Files are streamed: memory does not grow with them (save for .json and whole documents).
+    A row may hold a picture (`image`): its bytes, {bytes, path} as the library datasets stores it, or the
+    name of its file. A folder of pictures has a metadata.csv or metadata.jsonl with a column file_name, or a
+    folder for each class.
     """
 
-    later = ("separator", "target_path", "target_dev", "target_test")
+    later = ("separator", "target_path", "target_dev", "target_test", "image")
 
     def __init__(
         self,
@@ -85,16 +92,25 @@ class Files(Corpus):
         target_path: Names = (),
         target_dev: Names = (),
         target_test: Names = (),
+        image: Names = NAMED.image,
     ):
         if not path:
             raise DataError('files needs a path: corpus = { kind = "files", path = "notes.txt" }.')
         self.columns = Columns(
-            text=text, pair=pair, target=target, label=label, answers=answers, tags=tags, group=group
+            text=text,
+            pair=pair,
+            target=target,
+            label=label,
+            answers=answers,
+            tags=tags,
+            group=group,
+            image=image,
         )
         self.labels, self.unit, self.encoding, self.skip_bad = labels, unit, encoding, skip_bad
         self.separator: Separator = separator
         self.files = assigned(path, dev, test)
         self.targets = target_files(self.files, target_path, target_dev, target_test)
+        self.classed = has_class_folders(self.files)
         self._skipped: dict[str, int] = {}
         self._read, self._all = 0, 0
 
@@ -128,7 +144,7 @@ class Files(Corpus):
         tally = Tally(str(files[0]) if len(files) == 1 else f"{len(files)} files", self.skip_bad)
         self._read, self._all = 0, sum(file.stat().st_size for file in files)
         for example in tally.sound(item for file in files for item in self._items(file, split)):
-            self._read += len(example.text) + len(example.pair or "") + len(example.target or "")
+            self._read += example.size
             yield example
         self._skipped[split] = tally.broken
 
@@ -138,27 +154,35 @@ class Files(Corpus):
             yield from line_pairs(file, target, self.encoding)
             return
         first: Record | None = None
-        for record in reader_of(file, self.separator)(file, self.encoding, self.unit):
+        for record in self._records(file):
             if isinstance(record, Broken):
                 yield record
                 continue
             if first is None:
                 first, parts = record, self._parts(file, record)
-            example = self._example(record, first, parts)
+            example = self._example(record, first, parts, file.parent)
             yield from division(example, self.unit) if self.unit in DIVIDING else [example]
 
-    def _example(self, record: Record, first: Record, parts: dict[str, str]) -> Example | Broken:
+    def _records(self, file: Path) -> Iterator[Record | Broken]:
+        if is_picture_file(file):
+            return iter([picture_record(file, classed=self.classed)])
+        return reader_of(file, self.separator)(file, self.encoding, self.unit)
+
+    def _example(
+        self, record: Record, first: Record, parts: dict[str, str], folder: Path
+    ) -> Example | Broken:
         new = record.values.keys() - first.values.keys()
         if new and (column := self.columns.further(parts, new)):
             reason = f'it has a column "{column}", which the first row has not; give it to all rows or none'
             return Broken(record.place, reason)
-        return example_of(record, parts, self.labels)
+        return example_of(record, parts, self.labels, folder, decoded=self.skip_bad)
 
     def _parts(self, file: Path, first: Record) -> dict[str, str]:
-        if reader_of(file) is read_text:
+        if reader_of(file) is read_text and not is_picture_file(file):
             refuse_columns(file, self.columns.named)
             return {"text": "text"}
         parts = self.columns.found([str(name) for name in first.values], str(file))
+        parts = self.columns.without_pictures(parts, first, str(file))
         if self.unit in DIVIDING:
             refuse_division(parts, self.unit, str(file))
         return parts
@@ -173,7 +197,28 @@ class Files(Corpus):
                     total.update(f"{split}\0{file.name}\0".encode())
                     with file.open("rb") as stream:
                         total.update(hashlib.file_digest(stream, "sha256").digest())
+                    for part in self._pictures(file):
+                        total.update(part)
+        if self.columns.image != NAMED.image:
+            total.update(repr(self.columns.image).encode())
         return total.hexdigest()[:16]
+
+    def _pictures(self, file: Path) -> Iterator[bytes]:
+        """What identifies a picture beside its own bytes, and the pictures that a table names."""
+        if is_picture_file(file):
+            yield file.parent.name.encode() if self.classed else b""
+            return
+        if Path(file.name.lower().removesuffix(".gz")).suffix not in TABLES:
+            return
+        records = (record for record in self._records(file) if isinstance(record, Record))
+        for record in records:
+            column = self.columns.column("image", [str(name) for name in record.values])
+            value = record.values[column] if column is not None else None
+            if not looks_like_picture(value) or isinstance(value, bytes):
+                return  # no pictures, or in the table itself
+            picture = picture_of(value, file.parent)
+            if isinstance(picture, Picture) and isinstance(picture.source, Path):
+                yield picture.digest.encode()
 
 
 def refuse_columns(file: Path, named: Mapping[str, str]) -> None:
@@ -186,6 +231,10 @@ def refuse_columns(file: Path, named: Mapping[str, str]) -> None:
 
 def assigned(path: Names, dev: Names, test: Names) -> dict[str, list[Path]]:
     """The files of every given split."""
+    folder = Path(path if isinstance(path, str) else path[0]).expanduser()
+    pictures = pictures_by_split(folder) if folder.is_dir() else {}
+    if pictures:
+        return pictures | {split: found(given) for split, given in (("dev", dev), ("test", test)) if given}
     every = found(path)
     named = by_name(every)
     files = {"train": every}
@@ -275,7 +324,7 @@ def matching(path: str) -> list[Path]:
     if place.is_file():
         return [place]
     if place.is_dir():
-        return in_folder(place)
+        return [file for files in pictures_by_split(place).values() for file in files] or in_folder(place)
     matches = [Path(p) for p in glob.glob(str(place), recursive=True) if Path(p).is_file()]
     if not matches:
         beside = [p.name for p in place.parent.iterdir()] if place.parent.is_dir() else []

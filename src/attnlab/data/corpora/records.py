@@ -13,6 +13,8 @@ from attnlab.config.values import nearest
 from attnlab.data.corpora.units import Unit, divided
 from attnlab.data.errors import DataError, unusable
 from attnlab.data.example import Answer, Example, Word, tagged_words
+from attnlab.data.images.decoding import PictureError, opened, pixels_of
+from attnlab.data.images.picture import Picture, looks_like_picture, picture_of
 
 Names = str | tuple[str, ...]
 """One column (or path), or several of which the first that exists is taken."""
@@ -60,6 +62,8 @@ class Columns:
     answers: Names = ("answers",)
     tags: Names = ("tags", "ner_tags", "spans", "entities")
     group: Names = ("group",)
+    # not in what identifies files: of those without pictures nothing has changed
+    image: Names = field(default=("image", "img", "picture", "file_name"), repr=False)
 
     @property
     def named(self) -> dict[str, str]:
@@ -74,9 +78,17 @@ class Columns:
             column = self.column(part.name, existing)
             if column is not None:
                 parts[part.name] = column
-            elif part.name in self.named or part.name == "text":
+            elif part.name in self.named or (part.name == "text" and not self.column("image", existing)):
                 raise missing(source, part.name, listed(getattr(self, part.name)), existing)
         return parts
+
+    def without_pictures(self, parts: Mapping[str, str], first: Record, source: str) -> dict[str, str]:
+        """The parts of rows, the picture's only where the first row has one, or where a person named it."""
+        if "image" not in parts or "image" in self.named or looks_like_picture(first.values[parts["image"]]):
+            return dict(parts)
+        if "text" not in parts:
+            raise missing(source, "text", listed(self.text), [str(name) for name in first.values])
+        return {part: column for part, column in parts.items() if part != "image"}
 
     def column(self, part: str, existing: Collection[str]) -> str | None:
         """A part's column, if it is there. What a person named for one part is no other part's default."""
@@ -138,7 +150,7 @@ class Tally:
         row = "row" if self.rows == 1 else "rows"
         return (
             f"{self.broken:,} of {self.rows:,} {row} of {self.source} cannot be used:\n{lines}\n"
-            "Repair them, or skip them with --skip-bad (skip_bad = true)."
+            "Repair them, or skip them with --skip-bad (in a config data.corpus.skip_bad = true)."
         )
 
 
@@ -161,18 +173,28 @@ def refuse_division(parts: Mapping[str, str], unit: Unit, source: str) -> None:
         )
 
 
-def example_of(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Example | Broken:
-    """A row's example, or why there is none."""
+def example_of(
+    record: Record,
+    parts: Mapping[str, str],
+    labels: Sequence[str],
+    folder: Path = Path(),
+    *,
+    decoded: bool = False,
+) -> Example | Broken:
+    """A row's example, or why there is none. Files of pictures are looked for in `folder`; their headers are
+    read, and with `decoded` all of them."""
     try:
-        return made(record, parts, labels)
+        return made(record, parts, labels, folder, decoded)
     except BrokenRowError as error:
         return Broken(record.place, str(error))
 
 
-def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Example:
+def made(
+    record: Record, parts: Mapping[str, str], labels: Sequence[str], folder: Path, decoded: bool
+) -> Example:
     values = {part: value_of(record, column) for part, column in parts.items()}
-    words = words_of(values["text"], values["tags"]) if "tags" in values else ()
-    if isinstance(values["text"], (list, tuple)) and all(isinstance(one, str) for one in values["text"]):
+    words = words_of(values.get("text"), values["tags"]) if "tags" in values else ()
+    if isinstance(values.get("text"), (list, tuple)) and all(isinstance(one, str) for one in values["text"]):
         values["text"] = " ".join(values["text"])
     texts = {p: text_of(values[p], parts[p]) for p in ("text", "pair", "target", "group") if p in values}
     label = label_of(values["label"], parts["label"], labels) if "label" in values else None
@@ -180,8 +202,9 @@ def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Exa
     if "answers" in values:
         written = answers_in(values["answers"], record.values.get(ANSWER_START))
         answers = answers_of(written, texts.get("pair", ""))
+    image = image_of(values["image"], parts["image"], folder, decoded) if "image" in values else None
     return Example(
-        texts["text"],
+        texts.get("text", ""),
         pair=texts.get("pair"),
         target=texts.get("target"),
         label=label,
@@ -189,7 +212,20 @@ def made(record: Record, parts: Mapping[str, str], labels: Sequence[str]) -> Exa
         words=words,
         group=texts.get("group"),
         place=record.place,
+        image=image,
     )
+
+
+def image_of(value: Any, column: str, folder: Path, decoded: bool) -> Picture:
+    """A picture whose header is sound."""
+    picture = picture_of(value, folder)
+    if isinstance(picture, str):
+        raise BrokenRowError(f'its "{column}" {picture}')
+    try:
+        pixels_of(picture, 1) if decoded else opened(picture)
+    except PictureError as error:
+        raise BrokenRowError(f'its "{column}" cannot be used: {error}') from error
+    return picture
 
 
 def value_of(record: Record, column: str) -> Any:

@@ -22,5 +22,10 @@ ENCODINGS: Registry[Encoding] = Registry(
         "question": "attnlab.data.encode.question:Question",
         "translation": "attnlab.data.encode.texts:Translation",
         "prefix": "attnlab.data.encode.texts:Prefix",
+        "image": "attnlab.data.encode.pictures:Image",
+        "image_text": "attnlab.data.encode.pictures:ImageText",
+        "image_apart": "attnlab.data.encode.pictures:ImageApart",
+        "image_prefix": "attnlab.data.encode.pictures:ImagePrefix",
+        "image_translation": "attnlab.data.encode.pictures:ImageTranslation",
     },
 )

@@ -25,6 +25,10 @@ MUCH = 0.05
 """The share of tokens cut off from which on scores are of other texts than those that were given."""
 
 
+OF_TWO_FILES = {"target": ", or the file whose lines are the targets with data.corpus.target_path"}
+"""Where a part of an example may stand beside a column."""
+
+
 @dataclass
 class Cuts:
     """How much was cut off: nothing is ever shortened without being counted here."""
@@ -88,12 +92,16 @@ class Encoding(ABC):
     """How an example becomes rows of ids.
 
     `uses` names the texts of an example that it takes in; `labelled` says whether rows get its label, as
-    `reader` reads it; `typed` whether two texts of a row are told apart by token types.
+    `reader` reads it; `typed` whether two texts of a row are told apart by token types; `two_vocabularies`
+    whether targets are rows of their own, which another tokenizer may write.
     """
 
     uses: tuple[str, ...] = ()
     labelled = False
     typed = False
+    two_vocabularies = False
+    pictured = False
+    """Whether rows have a picture, so that the model must have `image` among its inputs."""
 
     def __init__(
         self,
@@ -168,7 +176,8 @@ class Encoding(ABC):
             at = f" (at {example.place})" if example.place else ""
             raise DataError(
                 f"{type(self).__name__} encoding needs a {field} in every example{at}; name the column "
-                f"that holds it with --{field} COLUMN, or choose another encoding."
+                f"that holds it with --{field} COLUMN (data.corpus.{field}){OF_TWO_FILES.get(field, '')}, or "
+                "choose another encoding."
             )
         return str(value)
 
@@ -223,7 +232,7 @@ def chunks(examples: Iterable[tuple[str, Example]]) -> Iterator[tuple[str, list[
     for split, example in examples:
         mine = by_group.setdefault(split, [])
         mine.append(example)
-        size = len(example.text) + len(example.pair or "") + len(example.target or "")
+        size = example.size
         characters[split] = characters.get(split, 0) + size
         if len(mine) >= CHUNK_TEXTS or characters[split] >= CHUNK_CHARACTERS:
             yield split, by_group.pop(split)

@@ -156,6 +156,7 @@ class Translation(Encoding):
     """
 
     uses = ("target",)
+    two_vocabularies = True
 
     def __init__(self, tokenizer: Tokenizer, length: int, *, cut: Cut = "end"):
         super().__init__(tokenizer, length)
@@ -163,7 +164,7 @@ class Translation(Encoding):
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         form, (start, stop) = self.tokenizer.form, ends(self.tokenizer)
-        targets = self.tokenizer.encode_sized([self.needs(e, "target") for e in chunk])
+        targets = self.tokenizer.target.encode_sized([self.needs(e, "target") for e in chunk])
         for number, text in enumerate(self.tokenizer.encode_sized([e.text for e in chunk])):
             example, whole = chunk[number], targets[number]
             source = form.single_sized(cut_to(text, self.room(form.single_room), self.cut, example))
@@ -181,7 +182,7 @@ class Translation(Encoding):
 
 def ends(tokenizer: Tokenizer) -> tuple[int, int]:
     """The tokens between which a decoder writes."""
-    start, stop = tokenizer.specials.start, tokenizer.specials.stop
+    start, stop = tokenizer.target.specials.start, tokenizer.target.specials.stop
     if start is None or stop is None:
         raise DataError(
             "This tokenizer has no start or stop token, so a decoder could not know where to begin and end; "

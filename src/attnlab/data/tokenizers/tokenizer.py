@@ -24,6 +24,8 @@ PROBES = ("The quick brown fox", "naïve café 你好 🙂", "  x = [1, 2]\n\tre
 """Fixed strings whose ids are recorded with a checkpoint: another tokenizer gives others."""
 
 
+TARGET_FILE = "target_tokenizer.json"
+"""Beside the tokenizer.json of a run whose targets have a vocabulary of their own."""
 GROUP = 200
 """Words handed to the library at once: one by one, each costs more than its tokenising."""
 
@@ -33,7 +35,8 @@ class Tokenizer:
 
     Text is only ever text: "<STOP>" written in a document stays six characters, and does not
     end it, unless `specials=True` asks for special tokens to be read (for prompts with [MASK]).
-    `text` is what it was trained on, None where nobody recorded that.
+    `text` is what it was trained on, None where nobody recorded that. `target` is the one that targets are
+    written with: itself, unless they have a vocabulary of their own (`with_target`).
     """
 
     def __init__(self, inner: library.Tokenizer):
@@ -43,6 +46,32 @@ class Tokenizer:
         self.inner = inner
         self.specials = Specials.of(inner.token_to_id)
         self.text: TrainingText | None = None
+        self._target: Tokenizer | None = None
+
+    @property
+    def target(self) -> Tokenizer:
+        return self if self._target is None else self._target
+
+    def with_target(self, target: Tokenizer) -> Tokenizer:
+        """The same for sources, with another one for targets: one fingerprint, saved together."""
+        pair = Tokenizer(self.inner)
+        pair.text, pair._target = self.text, target
+        return pair
+
+    @property
+    def alone(self) -> Tokenizer:
+        """The one that sources are read with, without that of targets."""
+        return self if self._target is None else Tokenizer(self.inner)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many ids targets have, and then those of sources where that is another vocabulary."""
+        return (self.size,) if self._target is None else (self._target.size, self.size)
+
+    @property
+    def common_size(self) -> int:
+        """How many ids sources and targets both have."""
+        return min(self.sizes)
 
     def __len__(self) -> int:
         return self.size
@@ -58,9 +87,10 @@ class Tokenizer:
 
     @property
     def pad(self) -> int:
-        """What fills a row. Masks go by `real`, so a tokenizer without a pad token can use any id."""
+        """What fills a row, also of targets. Masks go by `real`, so a tokenizer without a pad token can use
+        any id."""
         for found in (self.specials.pad, self.specials.stop):
-            if found is not None:
+            if found is not None and found < self.common_size:
                 return found
         return 0
 
@@ -162,15 +192,19 @@ class Tokenizer:
 
     @functools.cached_property
     def fingerprint(self) -> str:
-        """A hash of everything that decides ids."""
+        """A hash of everything that decides ids, of targets too."""
         # Rounded, since the library does not read floats back to the last bit.
         content = json.loads(self.inner.to_str(), parse_float=lambda digits: round(float(digits), 6))
         decisive = {k: v for k, v in content.items() if k not in ("truncation", "padding", "version")}
         text = json.dumps(decisive, sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        both = text if self._target is None else f"{text}\n{self._target.fingerprint}"
+        return hashlib.sha256(both.encode()).hexdigest()[:16]
 
     def identity(self) -> dict[str, Any]:
         """What a checkpoint records, to notice when it meets another tokenizer."""
+        if self._target is not None:
+            each = {"source": self.alone.identity(), "target": self._target.identity()}
+            return {"fingerprint": self.fingerprint, "vocabulary": self._target.size, **each}
         return {
             "fingerprint": self.fingerprint,
             "vocabulary": self.size,
@@ -178,8 +212,15 @@ class Tokenizer:
             "probes": {probe: self.encode(probe) for probe in PROBES},
         }
 
+    @property
+    def text_identity(self) -> dict[str, Any] | None:
+        """What a run's record says of the text that it was trained on; None where nobody recorded that."""
+        own = self.text.identity if self.text else None
+        return own if self._target is None else {"source": own, "target": self._target.text_identity}
+
     def save(self, path: str | Path) -> Path:
-        """Write tokenizer.json (whole or not at all), and what it was trained on beside it."""
+        """Write tokenizer.json (whole or not at all), and what it was trained on beside it; that of targets
+        into a file beside it."""
         file = Path(path)
         if file.suffix != ".json":
             file = file / "tokenizer.json"
@@ -187,6 +228,8 @@ class Tokenizer:
         if self.text is not None:
             self.text.save(file)
         replace_bytes(file, self.inner.to_str(pretty=True).encode())
+        if self._target is not None:
+            self._target.save(file.with_name(TARGET_FILE))
         return file
 
 

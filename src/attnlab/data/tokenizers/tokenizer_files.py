@@ -17,7 +17,7 @@ from attnlab.config.untrusted import MEBIBYTE, read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.errors import DataError, reason_of
 from attnlab.data.tokenizers.sentencepiece import CONVERT, sentencepiece
-from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.data.tokenizers.tokenizer import TARGET_FILE, Tokenizer
 from attnlab.data.tokenizers.tokenizer_recipe import TokenizerRecipe
 from attnlab.data.tokenizers.training_text import record_of, recorded
 
@@ -75,6 +75,12 @@ def load(path: str | Path) -> Tokenizer:
     if whole_file:
         refuse_odd_ids(held_ids(content), place)
     return whole(place) if whole_file else gpt2(content, beside(place, MERGES, "list of merges"))
+
+
+def load_run(folder: Path, *, separate: bool) -> Tokenizer:
+    """The tokenizer of a run, with that of its targets where they have a vocabulary of their own."""
+    source = load(folder / "tokenizer.json")
+    return source.with_target(load(folder / TARGET_FILE)) if separate else source
 
 
 def cached(file: Path) -> Tokenizer | None:

@@ -11,8 +11,9 @@ from torch import Tensor
 
 from attnlab.config.ranges import Count
 from attnlab.model.attention.blockwise import Blockwise, blocks_of, even_blocks, split, unsplit
+from attnlab.model.attention.modalities import attend_parts, modality_parts
 from attnlab.model.attention.rule import Rule
-from attnlab.model.masks import Causal, Mask
+from attnlab.model.masks import Bidirectional, Causal, Mask
 from attnlab.model.pairs import Pairs
 from attnlab.model.tokens import Tokens
 
@@ -47,11 +48,21 @@ class SameGroup(Mask):
         return self.ids(queries)[:, :, None] == self.ids(keys)[:, None, :]
 
 
+@dataclass(frozen=True)
+class SameModality(Mask):
+    """Tokens of one modality; tokens of which none is known are text."""
+
+    def __call__(self, queries: Tokens, keys: Tokens) -> Tensor:
+        if queries.group is None or keys.group is None:
+            return Bidirectional()(queries, keys)
+        return queries.group[:, :, None] == keys.group[:, None, :]
+
+
 class Group(Blockwise):
     """Group: tokens attend only inside their own group.
 
     Formula: the inner rule over {j : group(j) = group(i)}, where group = position // ⌈length/G⌉,
-    or an id given with the batch (a modality).
+    or an id given with the batch (`by=ids`), or what a token is of, image or text (`by=modality`).
 
     Cost: O(n²/G), with blocks computed apart, so that the time really falls.
 
@@ -68,21 +79,30 @@ class Group(Blockwise):
         self,
         inner: Rule,
         length: int,
+        patches: int = 0,
         *,
         groups: Count = 4,
-        by: Literal["position", "ids"] = "position",
+        by: Literal["position", "ids", "modality"] = "position",
     ):
         if groups < 1:
             raise ValueError(f"groups is {groups}; there must be at least 1.")
         self.size = math.ceil(length / groups)
-        super().__init__(inner, SameStretch(self.size) if by == "position" else SameGroup())
+        self.patches = patches
+        layouts = {"position": SameStretch(self.size), "ids": SameGroup(), "modality": SameModality()}
+        super().__init__(inner, layouts[by])
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
+        if isinstance(self.layout, SameModality):
+            return self._modalities(q, k, v, pairs)
         if pairs.queries.length != pairs.keys.length:
             return self.dense(q, k, v, pairs)
         if isinstance(self.layout, SameStretch) and self._regular(pairs):
             return self._stretches(q, k, v, pairs)
         return self._sorted(q, k, v, pairs)
+
+    def _modalities(self, q: Tensor, k: Tensor, v: Tensor, pairs: Pairs) -> Tensor:
+        parts = modality_parts(pairs)
+        return self.dense(q, k, v, pairs) if parts is None else attend_parts(self.inner, q, k, v, parts)
 
     @staticmethod
     def _regular(pairs: Pairs) -> bool:
@@ -128,13 +148,24 @@ class Group(Blockwise):
         return ids
 
     def growth(self, pairs: str, tokens: str) -> str:
-        return self.inner.growth(f"{pairs}/groups", tokens)
+        by_modality = isinstance(self.layout, SameModality)
+        return self.inner.growth("(n² + m²)" if by_modality else f"{pairs}/groups", tokens)
+
+    def _modality_sizes(self, queries: int) -> list[int]:
+        """Patches, and the tokens of text beside them; text alone where a row has no room for a picture."""
+        return [self.patches, queries - self.patches] if 0 < self.patches < queries else [queries]
 
     def flops(self, queries: int, keys: int, heads: int, head_width: int) -> int:
+        if isinstance(self.layout, SameModality):
+            sizes = self._modality_sizes(queries)
+            return sum(self.inner.flops(size, size, heads, head_width) for size in sizes)
         size = min(self.size, keys)
         return math.ceil(queries / size) * self.inner.flops(min(size, queries), size, heads, head_width)
 
     def saved_elements(self, queries: int, keys: int, heads: int, head_width: int) -> int:
+        if isinstance(self.layout, SameModality):
+            sizes = self._modality_sizes(queries)
+            return sum(self.inner.saved_elements(size, size, heads, head_width) for size in sizes)
         size = min(self.size, keys)
         return math.ceil(queries / size) * self.inner.saved_elements(
             min(size, queries), size, heads, head_width

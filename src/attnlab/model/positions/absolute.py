@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from attnlab.config.ranges import Count, Whole
-from attnlab.model.positions.position import Position, check_length
+from attnlab.model.positions.position import Patches, Position, check_length, grid_places
 from attnlab.model.terms import Term
 from attnlab.model.tokens import Tokens
 
@@ -24,8 +24,19 @@ def unscaled(width: int) -> float:
 
 def sinusoids(position: Tensor, width: int, *, base: float = 10_000.0) -> Tensor:
     """(…) -> (…, width): sine and cosine in turn, of wavelengths from 2π to 2π·base."""
+    return waves(position[..., None], width, base)
+
+
+def grid_sinusoids(places: Tensor, width: int, *, base: float = 10_000.0) -> Tensor:
+    """(…, 2) -> (…, width): the same on two axes, every other wave on the second."""
+    axis = torch.arange((width + 1) // 2, device=places.device) % 2
+    return waves(places[..., axis], width, base)
+
+
+def waves(position: Tensor, width: int, base: float) -> Tensor:
+    """Sine and cosine of each wave at its position (…, waves or 1)."""
     frequency = torch.exp(torch.arange(0, width, 2, device=position.device) * (-math.log(base) / width))
-    angle = position[..., None] * frequency
+    angle = position * frequency
     return torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)[..., :width]
 
 
@@ -47,11 +58,21 @@ class Sinusoidal(Position):
     (`attnlab explain positions`). A word and a position have a small one for their lengths, since random
     vectors in many dimensions are nearly orthogonal; but dense maps to queries and keys mix them, so that
     in scores the cross terms are as large as the others from the start (`attnlab explain scores`).
+    Patches of a picture have waves by row and by column in turn (`patches=grid`), or by their order.
 
     Paper: Vaswani et al. 2017, "Attention Is All You Need".
     """
 
+    later = ("patches",)
+
+    def __init__(self, grid: int = 0, *, patches: Patches = "grid"):
+        super().__init__()
+        self.grid = grid if patches == "grid" else 0
+
     def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
+        places = grid_places(tokens, self.grid)
+        if places is not None:
+            return x + grid_sinusoids(places, x.shape[-1]).to(x.dtype)
         return x + _sinusoids_at(tokens, x.shape[-1]).to(x.dtype)
 
 
@@ -60,27 +81,52 @@ class Learned(Position):
 
     Formula: x + P[t + offset], both with the scale of the embedding.
 
-    Cost: (length + offset)·D parameters, and an end: text beyond it is refused.
+    Cost: (length + offset)·D parameters, and an end: text beyond it is refused. Patches of a picture have a
+    vector for their row and one for their column, of half the width each (`patches=grid`), or one for each
+    place in the row of tokens, as ViT has it (`patches=order`).
 
     When it helps: fixed short contexts; BERT, RoBERTa (offset 2) and GPT-2 have it.
 
     Paper: Gehring et al. 2017, "Convolutional Sequence to Sequence Learning"; Devlin et al. 2018.
     """
 
-    def __init__(self, width: int, length: int, scale: ScaleOf = unscaled, *, offset: Whole = 0):
+    later = ("patches",)
+
+    def __init__(
+        self,
+        width: int,
+        length: int,
+        scale: ScaleOf = unscaled,
+        grid: int = 0,
+        *,
+        offset: Whole = 0,
+        patches: Patches = "grid",
+    ):
         super().__init__()
         if offset < 0:
             raise ValueError(f"offset is {offset}; positions begin at 0 at the least.")
         self.width, self.length, self.offset, self.scale = width, length, offset, scale(width)
         self.table = nn.Embedding(length + offset, width)
+        self.grid = grid if patches == "grid" else 0
+        self.rows = nn.Embedding(self.grid, width // 2) if self.grid else None
+        self.columns = nn.Embedding(self.grid, width - width // 2) if self.grid else None
 
     def forward(self, x: Tensor, tokens: Tokens) -> Tensor:
         check_length(tokens, self.length, "Learned")
-        return x + self.table(tokens.position + self.offset) * self.scale
+        vectors = self.table(tokens.position + self.offset)
+        places = grid_places(tokens, self.grid)
+        if places is not None:
+            assert self.rows is not None and self.columns is not None and tokens.patch is not None
+            is_patch = tokens.patch > 0
+            row, column = torch.where(is_patch[..., None], places, 0).unbind(-1)
+            cells = torch.cat([self.rows(row), self.columns(column)], -1)
+            vectors = torch.where(is_patch[..., None], cells, vectors)
+        return x + vectors * self.scale
 
     def parameter_terms(self) -> list[Term]:
         formula = "(N + offset)·D" if self.offset else "N·D"
-        return [Term("positions", formula, (self.length + self.offset) * self.width)]
+        terms = [Term("positions", formula, (self.length + self.offset) * self.width)]
+        return [*terms, Term("patches", "side·D", self.grid * self.width)] if self.grid else terms
 
 
 class Concat(Position):

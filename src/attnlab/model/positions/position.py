@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
+import torch
 from torch import Tensor, nn
 
 from attnlab.model.pairs import BiasOf
@@ -13,6 +14,10 @@ from attnlab.model.tokens import Tokens
 
 Rotation = Callable[[Tensor], Tensor]
 """Queries or keys (B,H,T,K), turned by where they stand."""
+
+
+Patches = Literal["grid", "order"]
+"""How patches of a picture are placed: by row and column, or one after the other as words are."""
 
 
 class Position(nn.Module):
@@ -48,6 +53,16 @@ class NoPosition(Position):
     Paper: Haviv et al. 2022, "Transformer Language Models without Positional Encodings Still Learn
     Positional Information".
     """
+
+
+def grid_places(tokens: Tokens, side: int) -> Tensor | None:
+    """(B|1, T, 2) where tokens stand on two axes: patches by row and column of their picture, `side` patches
+    wide, and all others by their position on both. None where there are no patches."""
+    if not side or tokens.patch is None:
+        return None
+    number = (tokens.patch - 1).clamp(min=0)
+    cells = torch.stack([number // side, number % side], -1)
+    return torch.where((tokens.patch > 0)[..., None], cells, tokens.position[..., None])
 
 
 def check_length(tokens: Tokens, length: int, scheme: str) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from attnlab.config.ranges import AboveOne
-from attnlab.model.positions.position import Position, Rotation
+from attnlab.model.positions.position import Patches, Position, Rotation, grid_places
 from attnlab.model.tokens import Tokens
 
 
@@ -21,12 +21,17 @@ class Rotary(Position):
 
     Cost: no parameters; any length, though quality falls beyond the trained one.
 
-    When it helps: the usual choice of recent decoders (LLaMA).
+    When it helps: the usual choice of recent decoders (LLaMA). Pairs of a picture's patches are turned by
+    row and by column in turn (`patches=grid`), so that words beside them keep their angles; or by order.
 
     Paper: Su et al. 2021, "RoFormer".
     """
 
-    def __init__(self, head_width: int, *, base: AboveOne = 10_000.0):
+    later = ("patches",)
+
+    def __init__(
+        self, head_width: int, grid: int = 0, *, base: AboveOne = 10_000.0, patches: Patches = "grid"
+    ):
         super().__init__()
         if head_width % 2:
             raise ValueError(
@@ -34,13 +39,18 @@ class Rotary(Position):
             )
         if base <= 1:
             raise ValueError(f"base is {base}; it must be above 1.")
-        self.head_width, self.base = head_width, base
+        self.head_width, self.base, self.grid = head_width, base, grid if patches == "grid" else 0
 
     def rotation(self, tokens: Tokens) -> Rotation:
         # float32 whatever the model's type: angles as every other implementation has them
         steps = torch.arange(0, self.head_width, 2, device=tokens.position.device).float()
         frequency = self.base ** (-steps / self.head_width)
-        angle = (tokens.position[..., None].float() * frequency)[:, None]  # (B|1, 1, T, K/2)
+        places = grid_places(tokens, self.grid)
+        if places is None:
+            where = tokens.position[..., None]
+        else:
+            where = places[..., torch.arange(len(frequency), device=places.device) % 2]
+        angle = (where.float() * frequency)[:, None]  # (B|1, 1, T, K/2)
         cosine, sine = angle.cos(), angle.sin()
         return partial(_rotated, cosine=torch.cat([cosine, cosine], -1), sine=torch.cat([-sine, sine], -1))
 

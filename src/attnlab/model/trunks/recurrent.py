@@ -87,6 +87,7 @@ class Recurrent(nn.Module):
         token_types: int,
         vectors: int,
         embedding_scale: float | Literal["unit", "root"],
+        source_vocabulary: int | Literal["shared"] = "shared",
         *,
         attention: AttentionKind = "none",
     ):
@@ -110,7 +111,8 @@ class Recurrent(nn.Module):
             return RecurrentStack(embedding, made)
 
         table = nn.Embedding(vocabulary, width)
-        self.encoder = stack(table, both_ways=True) if family != "decoder" else None
+        read = table if source_vocabulary == "shared" else nn.Embedding(source_vocabulary, width)
+        self.encoder = stack(read, both_ways=True) if family != "decoder" else None
         self.decoder = stack(table, both_ways=False) if family != "encoder" else None
         self.bridge = (
             LinearMap(width, self.kernel.states * layers * width, bias=bool(bias))
@@ -214,11 +216,13 @@ class Recurrent(nn.Module):
             raise ValueError("An encoder sees its whole text at once: there is nothing to cache.")
         return Cache([RecurrentState() for _ in self.decoder.layers], keep=1)
 
-    def encode(self, source: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
+    def encode(
+        self, source: Tensor, tokens: Tokens, types: Tensor | None = None, vectors: Tensor | None = None
+    ) -> Tensor:
         """The encoder's output (B,S,D): what was read up to each token, and what is read from there on."""
         if self.encoder is None:
             raise ValueError("A decoder alone has no encoder: give its text as `ids`.")
-        x = self.encoder.embedding(source, tokens, types)
+        x = self.encoder.embedding(source, tokens, types, vectors=vectors)
         encoded: Tensor = self.encoder(x, texts_of(tokens, len(x)))
         return encoded
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 
 from torch import Tensor, nn
@@ -12,10 +12,12 @@ from attnlab.config.schema import ModelSettings
 from attnlab.config.values import Choice, ConfigError
 from attnlab.model import stack_counts
 from attnlab.model.attention import ATTENTION
+from attnlab.model.attention.rule import Rule
 from attnlab.model.blocks import RESIDUALS, Attention, Block, CrossAttention, PositionWise, SelfAttention
 from attnlab.model.cache import Cache, coordinates
 from attnlab.model.combinations import Parts, refusal
 from attnlab.model.feedforward import FEEDFORWARDS
+from attnlab.model.fusion import FUSIONS, BottleneckTokens, Fusion
 from attnlab.model.initial import table_std
 from attnlab.model.masks import MASKS, Bidirectional, Mask, asks_for_source, backward_looking, incremental
 from attnlab.model.norms import NORMS
@@ -49,12 +51,14 @@ class Transformer(nn.Module):
 
     @classmethod
     def from_settings(cls, settings: ModelSettings) -> Transformer:
-        """Its stacks by the settings of a model; both read with one table of tokens."""
+        """Its stacks by the settings of a model; both read with one table of tokens, unless sources have a
+        vocabulary of their own."""
         mask = MASKS.build(settings.mask)
         encodes, decodes = settings.family != "decoder", settings.family != "encoder"
         encoder_mask = mask if not decodes else Bidirectional()
-        encoder = _stack(settings, encoder_mask) if encodes else None
-        shared = encoder.embedding.tokens if encoder is not None else None
+        encoder = _stack(settings, encoder_mask, rows=settings.source_tokens) if encodes else None
+        apart = settings.source_vocabulary != "shared"
+        shared = None if encoder is None or apart else encoder.embedding.tokens
         decoder = _stack(settings, mask, tokens=shared, cross=encodes) if decodes else None
         return cls(encoder=encoder, decoder=decoder)
 
@@ -164,11 +168,13 @@ class Transformer(nn.Module):
             raise ValueError("An encoder sees its whole text at once: there is nothing to cache.")
         return self.decoder.cache()
 
-    def encode(self, source: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
+    def encode(
+        self, source: Tensor, tokens: Tokens, types: Tensor | None = None, vectors: Tensor | None = None
+    ) -> Tensor:
         """The encoder's output (B,S,D), that of virtual tokens before the source included."""
         if self.encoder is None:
             raise ValueError("A decoder alone has no encoder: give its text as `ids`.")
-        return self.encoder(source, tokens, types=types)
+        return self.encoder(source, tokens, types=types, vectors=vectors)
 
     def forward(
         self,
@@ -185,7 +191,8 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """ids (B,T) -> (B,T,D). Without `tokens`, the ids are a row from its start, or go on with the cache.
 
-        With both stacks, `source` (B,S) is encoded, unless `encoded` is given or the cache holds it.
+        With both stacks, `source` (B,S) is encoded, unless `encoded` is given or the cache holds it;
+        `vectors` (B,S,W) are then read beside the source.
         """
         if tokens is None:
             tokens = coordinates(ids, cache)
@@ -193,12 +200,10 @@ class Transformer(nn.Module):
             if source is not None or encoded is not None:
                 raise ValueError("Only an encoder-decoder takes a source; this model has one stack.")
             return _text(self.main(ids, tokens, types=types, vectors=vectors, cache=cache), ids)
-        if vectors is not None:
-            raise ValueError("Vectors are read beside the ids of one stack; use an encoder or a decoder.")
         if cache is not None and cache.source_tokens is not None:
             hidden = self.decoder(ids, tokens, types=types, cache=cache, source_tokens=cache.source_tokens)
             return _text(hidden, ids)
-        encoded, source_tokens = encoded_source(self, source, source_tokens, source_types, encoded)
+        encoded, source_tokens = encoded_source(self, source, source_tokens, source_types, encoded, vectors)
         source_tokens = self.encoder.row(source_tokens)
         if cache is not None:
             cache.source_tokens = source_tokens
@@ -222,27 +227,58 @@ def _text(hidden: Tensor, ids: Tensor) -> Tensor:
 
 # ---------------------------------------------------------------- from settings
 def _stack(
-    settings: ModelSettings, mask: Mask, *, tokens: nn.Embedding | None = None, cross: bool = False
+    settings: ModelSettings,
+    mask: Mask,
+    *,
+    rows: int | None = None,
+    tokens: nn.Embedding | None = None,
+    cross: bool = False,
 ) -> Stack:
-    width = settings.width
-    positions = _positions(settings, mask)
-    blocks = [_block(settings, attention, cross) for attention in settings.attention_by_layer]
+    """A stack that reads with a table of `rows`, or with the `tokens` of another stack."""
+    width, rows = settings.width, settings.tokens if rows is None else rows
+    pictures = _patches(settings)
+    fusion = FUSIONS.build(settings.fusion, depth=settings.layers, patches=pictures)
+    _refuse_fusion(settings, fusion, mask)
+    positions = _positions(settings, mask, fusion.tokens)
+    blocks = [
+        _block(settings, attention, cross, partial(fusion.rule, layer))
+        for layer, attention in enumerate(settings.attention_by_layer)
+    ]
     for layer, block in enumerate(blocks):
         reason = _refusal(settings, mask, positions, block, cross)
         if reason is not None:
             mixed = isinstance(settings.attention, tuple)
             raise ConfigError(f"model.attention[{layer}]: {reason}" if mixed else reason)
     embedding = Embedding(
-        tokens if tokens is not None else nn.Embedding(settings.tokens, width - positions.narrows),
+        tokens if tokens is not None else nn.Embedding(rows, width - positions.narrows),
         positions,
         types=nn.Embedding(settings.token_types, width - positions.narrows) if settings.token_types else None,
-        vectors=LinearMap(settings.vectors, width - positions.narrows) if settings.vectors else None,
+        vectors=LinearMap(settings.vector_width, width - positions.narrows)
+        if settings.vector_width and not cross
+        else None,
         norm=_norm(settings, width) if settings.embedding_norm else None,
         scale=_embedding_scale(settings, width - positions.narrows),
         dropout=settings.dropout,
     )
     final = RESIDUALS[settings.residual.kind].final(_norm(settings, width))
-    return Stack(embedding, blocks, final, mask)
+    stack = Stack(embedding, blocks, final, mask)
+    if fusion.tokens:
+        narrow = width - positions.narrows
+        stack.accept(BottleneckTokens(fusion.tokens, narrow, table_std(narrow)))
+    return stack
+
+
+def _patches(settings: ModelSettings) -> int:
+    return 0 if settings.picture is None else settings.picture.patches
+
+
+def _refuse_fusion(settings: ModelSettings, fusion: Fusion, mask: Mask) -> None:
+    if fusion.tokens and incremental(mask):
+        raise ConfigError(
+            f"fusion {settings.fusion} has tokens before the row that attend to all of it, and model.mask "
+            f"{settings.mask} shows no token what comes after it; use fusion early, late or never, or an "
+            "encoder."
+        )
 
 
 def _norm(settings: ModelSettings, width: int) -> nn.Module:
@@ -256,21 +292,25 @@ def _embedding_scale(settings: ModelSettings, width: int) -> float:
     return settings.width**0.5 if settings.embedding_scale == "root" else settings.embedding_scale
 
 
-def _positions(settings: ModelSettings, mask: Mask) -> Position:
+def _positions(settings: ModelSettings, mask: Mask, before: int) -> Position:
+    """The positions of a text of the model's length with so many tokens before it."""
     return POSITIONS.build(
         settings.positions,
         width=settings.width,
         heads=settings.heads,
         head_width=settings.each_head_width,
         layers=settings.layers,
-        length=settings.length,
+        length=settings.length + before,
         scale=partial(_embedding_scale, settings),
         looks_back=backward_looking(mask),
+        grid=0 if settings.picture is None else settings.picture.side,
     )
 
 
-def _block(settings: ModelSettings, attention: Choice, cross: bool) -> Block:
-    parts: list[nn.Module] = [_attention(settings, attention, SelfAttention)]
+def _block(settings: ModelSettings, attention: Choice, cross: bool, fused: Callable[[Rule], Rule]) -> Block:
+    own = _attention(settings, attention, SelfAttention)
+    own.rule = fused(own.rule)
+    parts: list[nn.Module] = [own]
     if cross:
         parts.append(_attention(settings, settings.cross_attention, CrossAttention))
     feedforward = FEEDFORWARDS.build(
@@ -295,6 +335,7 @@ def _attention(
         heads=heads,
         head_width=head_width,
         length=settings.length,
+        patches=_patches(settings),
         masking=settings.masking,
         dropout=settings.attention_dropout,
     )

@@ -68,13 +68,16 @@ class Trunk(Protocol):
         encoded: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """ids (B,T) -> (B,T,D). `source` (B,S) or what `encode` made of it where it reads one.
+        """ids (B,T) -> (B,T,D). `source` (B,S) or what `encode` made of it where it reads one; `vectors` are
+        read beside the source then.
 
         Coordinates, and what was encoded, may be those of one row that stands for all.
         """
 
-    def encode(self, source: Tensor, tokens: Tokens, types: Tensor | None = None) -> Tensor:
-        """What the encoder makes of a source, (B,S) -> (B,S,D)."""
+    def encode(
+        self, source: Tensor, tokens: Tokens, types: Tensor | None = None, vectors: Tensor | None = None
+    ) -> Tensor:
+        """What the encoder makes of a source, (B,S) -> (B,S,D); `vectors` (B,S,W) are read beside it."""
 
     def cache(self) -> Cache:
         """An empty memory for decoding."""
@@ -84,7 +87,8 @@ class Trunk(Protocol):
         their outputs, which are in the order of the ids."""
 
     def tables(self) -> list[nn.Embedding]:
-        """The token table of each entrance: one and the same, unless a tie is broken."""
+        """The token table of each entrance: one and the same, unless sources have a vocabulary of their own,
+        or a tie is broken."""
 
     def ways(self, tokens: Tokens, source_tokens: Tokens | None = None) -> list[Way]:
         """From the ids of one row, and then from those of its source, where `source_tokens` are given."""
@@ -123,6 +127,7 @@ def encoded_source(
     tokens: Tokens | None,
     types: Tensor | None,
     encoded: Tensor | None,
+    vectors: Tensor | None = None,
 ) -> tuple[Tensor, Tokens]:
     """What an encoder makes of a source (B,S), unless that is given, and where its tokens stand."""
     given = source if encoded is None else encoded
@@ -130,4 +135,7 @@ def encoded_source(
         raise ValueError("An encoder-decoder needs a source: give `source`, or `encoded`.")
     if tokens is None:
         tokens = Tokens.of(given.shape[1], device=given.device)
-    return trunk.encode(given, tokens, types) if encoded is None else encoded, tokens
+    if encoded is not None:
+        return encoded, tokens
+    beside = {} if vectors is None else {"vectors": vectors}
+    return trunk.encode(given, tokens, types, **beside), tokens

@@ -27,6 +27,7 @@ STUDIES = {
     "adaptation": "attnlab.studies.builtin.adaptation:study",
     "learning-rates": "attnlab.studies.builtin.learning_rates:study",
     "checkpoints": "attnlab.studies.builtin.checkpoints:study",
+    "fusion": "attnlab.studies.builtin.fusion:study",
     "translation": "attnlab.studies.builtin.translation:study",
     "understanding": "attnlab.studies.builtin.understanding:study",
     "recipe": "attnlab.studies.builtin.recipe:study",

@@ -9,13 +9,17 @@ vector.
 Hypothesis: without attention the share of right letters falls with the length, since one vector has to hold
 them all; with attention it stays. The gradient that the last letter sends back to the first fades with their
 distance where it goes through a state, and does not where attention joins them. The time of a step grows
-with the length for all; recurrent networks take their steps one after another.
+with the length for all; recurrent networks take their steps one after another, so that their longest chain of
+operations grows with the length and further processors do not help, and the transformer's does neither.
 
 How to read it: the verdict is by the share of letters that are right in the text that a model writes by
-itself, greedily, over all lengths. Three figures: that share by length; the norm of the gradient of the
-output that names the first letter, at that letter's vector, by length, whose slope gives the factor by which
-it changes with every further letter (1: it does not fade); and the processor time of a forward and backward
-of 16 texts by length. An arm that has not learned short texts says nothing of long ones.
+itself, greedily, over all lengths. Figures: that share by length; the norm of the gradient of the output
+that names the first letter, at that letter's vector, by length, whose slope gives the factor by which it
+changes with every further letter (1: it does not fade); the operations of a forward of which each needs the
+one before; the processor time of a forward and backward of 16 texts on one thread, which is its cost; and,
+measured after all runs have ended, its time by the clock on one thread over that on all processors. Of few
+processors the last says little: a speed-up is at most their number. An arm that has not learned short texts
+says nothing of long ones.
 
 Time: four arms × 5 seeds take about an hour on two cores; --quick about five minutes.
 """
@@ -24,14 +28,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attnlab.metrics.measures import Measure
 from attnlab.studies.extras import Extras, OwnMeasures, Summary
 from attnlab.studies.outcome import FigureRecord, SeriesRecord, StudyOutcome
-from attnlab.studies.shown import BANDS, figure, over_seeds, rounded, runs_by_arm, table
+from attnlab.studies.shown import BANDS, figure, interval, over_seeds, runs_by_arm, side, table
 from attnlab.studies.spec import Quick, Study
+from attnlab.studies.step_timing import (
+    Backward,
+    Step,
+    StepTimes,
+    longest_chain,
+    speedup_figure,
+    speedup_table,
+    step_times,
+    unfused,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -43,7 +58,7 @@ if TYPE_CHECKING:
 LONGEST, TEXTS = 20, 400
 DISTANCES = (2, 4, 8, 12, 16, 20)
 TIMED = (8, 16, 32, 64, 128)
-ROWS, ROUNDS = 16, 4
+ROWS, ROUNDS, CLOCKED = 16, 4, 6
 
 
 def study() -> Study:
@@ -103,6 +118,7 @@ class ByLength(Extras):
         "right_at_longest": Measure(f"the same in texts of {LONGEST - 4} letters and more", "higher"),
         "gradient_factor": Measure("factor of the gradient at the first letter for one more of distance"),
         "time_growth": Measure("power of the length by which a step's time grows, over the longer lengths"),
+        "chain_growth": Measure("operations that must follow one another, more for each further letter"),
     }
 
     def measure(self, trained: Trained) -> OwnMeasures:
@@ -111,28 +127,36 @@ class ByLength(Extras):
         long = {length: pair for length, pair in counts.items() if length > LONGEST - 5}
         gradients = gradients_by_distance(trained.model, rows)
         seconds = step_seconds(trained.model, rows)
+        chains = chains_by_length(trained.model, rows)
         metrics = {
             "letters_right": share(counts.values()),
             "gradient_factor": math.exp(slope(DISTANCES, [math.log(size) for size in gradients])),
             "time_growth": slope([math.log(n) for n in TIMED[-3:]], [math.log(s) for s in seconds[-3:]]),
+            "chain_growth": slope(TIMED, chains),
         }
         metrics |= {"right_at_longest": share(long.values())} if long else {}
         by_length = {str(length): list(pair) for length, pair in counts.items()}
-        return OwnMeasures(
-            metrics, extra={"letters_by_length": by_length, "gradients": gradients, "step_seconds": seconds}
-        )
+        drawn = {"letters_by_length": by_length, "gradients": gradients}
+        return OwnMeasures(metrics, extra={**drawn, "step_seconds": seconds, "chains": chains})
 
     def summarise(self, outcome: StudyOutcome, folder: Path) -> Summary:
         arms = runs_by_arm(outcome)
         if not arms:
             return Summary()
+        times, about = times_of(arms, folder), f"{ROWS} texts a step"
         return Summary(
             figures=[
                 quality(arms),
                 drawn(arms, "gradients", DISTANCES, log_x=False),
                 drawn(arms, "step_seconds", TIMED, log_x=True),
+                drawn(arms, "chains", TIMED, log_x=True),
+                *([speedup_figure(times, about)] if times else []),
             ],
-            tables=[table("The three measures", COLUMNS, compared(arms, outcome.study.baseline), MEANT)],
+            tables=[
+                table("The measures by length", COLUMNS, compared(arms, outcome.study.baseline), MEANT),
+                *([speedup_table(times, outcome.study.baseline, about)] if times else []),
+            ],
+            extra={"step_times": times.as_json()} if times else {},
         )
 
 
@@ -142,12 +166,14 @@ MEASURES = {
     "right_at_longest": f"of {LONGEST - 4} letters and more",
     "gradient_factor": "gradient factor a letter",
     "time_growth": "time grows by length^",
+    "chain_growth": "operations in a row, a letter",
 }
 MEANT = (
     "Means over the seeds with their 95% intervals, and differences from the baseline paired by seed; a "
     "difference is higher or lower where its interval leaves 0 out, each for one comparison alone. Gradient "
     "factor: by which the gradient at the first letter changes with every further letter; 1 does not fade. "
-    f"Time: over {TIMED[-3]} to {TIMED[-1]} letters."
+    f"Time: over {TIMED[-3]} to {TIMED[-1]} letters, on one thread. Operations in a row: how many more must "
+    "follow one another for one more letter; 0 where all positions are computed at once."
 )
 
 
@@ -168,32 +194,16 @@ def compared(arms: Mapping[str, Sequence[RunResult]], baseline: str) -> list[lis
     return rows
 
 
-def interval(values: Sequence[float]) -> list[float | None]:
-    """Mean, low and high over seeds; what is not known stays so."""
-    from attnlab.evaluation.statistics import mean_of_seeds
-
-    if not values:
-        return [None] * 3
-    known = mean_of_seeds(values)
-    return rounded(4, known.value, *(known.interval or (None, None)))
-
-
-def side(differences: Sequence[float]) -> str:
-    """Where an interval leaves 0 out, on which side of it."""
-    _, low, high = interval(differences)
-    if low is None or high is None:
-        return "" if not differences else "one seed"
-    return "higher" if low > 0 else "lower" if high < 0 else "inconclusive"
-
-
 TITLES = {
     "gradients": ("Gradient of the last output at the first letter", "letters in the text", "norm"),
-    "step_seconds": ("Time of a step against the length", "letters in a text", "processor seconds"),
+    "step_seconds": ("Cost of a step against the length", "letters in a text", "processor seconds"),
+    "chains": ("Operations that must follow one another", "letters in a text", "operations"),
 }
 NOTES = {
     "gradients": "Of random unit projections of the output before the head, in the trained model.",
-    "step_seconds": f"Forward and backward of {ROWS} texts, the least of {ROUNDS} rounds, by one processor. "
-    "A recurrent layer takes its steps one after another, however many processors there are.",
+    "step_seconds": f"Forward and backward of {ROWS} texts, the least of {ROUNDS} rounds, by one processor.",
+    "chains": "The longest way through the graph of a forward, in which each operation needs the result of "
+    "the one before, counted with recurrent layers step by step: no number of processors shortens it.",
 }
 
 
@@ -220,6 +230,25 @@ def drawn(
     title, x, y = TITLES[what]
     series = [over_seeds(arm, at, [run.extra[what] for run in runs]) for arm, runs in arms.items()]
     return figure(title, x=x, y=y, series=series, log_x=log_x, log_y=True, note=f"{BANDS} {NOTES[what]}")
+
+
+# ---------------------------------------------------------------- time by the clock
+def times_of(arms: Mapping[str, Sequence[RunResult]], folder: Path) -> StepTimes | None:
+    """Of the first run of each arm, one arm after another in every round; None on one processor, or where no
+    model can be opened any more."""
+    from attnlab.config.values import ConfigError
+    from attnlab.runs.faults import RunError
+    from attnlab.session.trained import Trained
+    from attnlab.training.machine import cores
+
+    steps, backward = dict[str, Step](), dict[str, Backward]()
+    for arm, runs in arms.items():
+        with suppress(ConfigError, RunError, OSError):
+            trained = Trained.at(folder / runs[0].folder, which="last")
+            steps[arm], backward[arm] = loss_of(trained.model, dev_rows(trained)), backward_of(trained.model)
+    if cores() < 2 or not steps:
+        return None
+    return step_times(steps, backward, TIMED, threads=(1, cores()), rounds=CLOCKED)
 
 
 # ---------------------------------------------------------------- quality
@@ -294,20 +323,41 @@ def gradients_by_distance(model: Model, rows: Sequence[Row]) -> list[float]:
     return sizes
 
 
+def loss_of(model: Model, rows: Sequence[Row]) -> Step:
+    """Of made texts of a length, which are made once."""
+    texts = {length: made_rows(rows, length, ROWS) for length in TIMED}
+
+    def loss(length: int) -> torch.Tensor:
+        source, text = texts[length]
+        total: torch.Tensor = model(text, source=source).logsumexp(-1).sum()
+        return total
+
+    return loss
+
+
+def backward_of(model: Model) -> Backward:
+    import torch
+
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    return lambda loss: torch.autograd.grad(loss, parameters, allow_unused=True)
+
+
+def chains_by_length(model: Model, rows: Sequence[Row]) -> list[int]:
+    step = loss_of(model, rows)
+    with unfused():
+        return [longest_chain(step(length)) for length in TIMED]
+
+
 def step_seconds(model: Model, rows: Sequence[Row]) -> list[float]:
     """Processor seconds of a forward and backward at each length, the least of several rounds."""
     from time import process_time
 
-    import torch
-
-    parameters = [p for p in model.parameters() if p.requires_grad]
+    step, backward = loss_of(model, rows), backward_of(model)
     least = [math.inf] * len(TIMED)
     for number in range(ROUNDS + 1):
         for place, length in enumerate(TIMED):
-            source, text = made_rows(rows, length, ROWS)
             began = process_time()
-            total = model(text, source=source).logsumexp(-1).sum()
-            torch.autograd.grad(total, parameters, allow_unused=True)
+            backward(step(length))
             if number:  # the first round warms up
                 least[place] = min(least[place], process_time() - began)
     return least

@@ -6,16 +6,21 @@ result.json in its folder.
 
 from __future__ import annotations
 
+import math
+import platform
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from attnlab.config.imports import CodeRecord
+from attnlab.config.values import ConfigError
+from attnlab.config.wording import count_of
+from attnlab.data.workers import cores
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState, read_result, write_result
 from attnlab.training.interrupt import Interrupt
@@ -56,6 +61,10 @@ class JobRequest:
     """The folder of the same arm's run of the first seed, whose checks before training need not be made again
     where they can be read by then."""
 
+    @property
+    def device(self) -> str:
+        return str(self.config["training"]["device"])
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -75,10 +84,16 @@ class Job:
     status: Status = "waiting"
     done: bool = False  # before: it need not be started
     asked: bool = False  # to stop
+    queued: bool = False  # started, and its engine has no room for it yet
 
     @property
     def name(self) -> str:
         return f"{self.arm}, seed {self.seed}"
+
+    @property
+    def shown(self) -> Status:
+        """Its status as a person sees it: what its engine has no room for waits."""
+        return "waiting" if self.queued else self.status
 
     @property
     def folder(self) -> Path:
@@ -95,8 +110,82 @@ class Job:
         return self.result.status if self.result is not None else ""
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What one run takes while it runs."""
+
+    cpus: int = 1
+    gpus: int = 0
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """A machine that runs jobs."""
+
+    name: str
+    cpus: int
+    gpus: int = 0
+
+    def room(self, needs: Needs) -> int:
+        """How many runs it has room for at once."""
+        by_gpus = self.gpus // needs.gpus if needs.gpus else math.inf
+        return int(min(self.cpus // needs.cpus, by_gpus))
+
+
+@dataclass(frozen=True)
+class ClusterRecord:
+    """The machines of an engine, and how much of them nobody uses at the moment."""
+
+    nodes: tuple[NodeRecord, ...]
+    free_cpus: int
+    free_gpus: int = 0
+
+    @property
+    def cpus(self) -> int:
+        return sum(node.cpus for node in self.nodes)
+
+    @property
+    def gpus(self) -> int:
+        return sum(node.gpus for node in self.nodes)
+
+    def room(self, needs: Needs) -> int:
+        """How many runs go at once where no others are."""
+        return sum(node.room(needs) for node in self.nodes)
+
+    def needs(self, device: str, threads: int) -> Needs:
+        """What a run takes here: a core a thread, and a GPU where its training.device asks for one, or asks
+        for the best there is and there are any."""
+        return Needs(threads, int(device == "cuda" or (device == "best" and self.gpus > 0)))
+
+
 class Engine(ABC):
-    """Where jobs are executed."""
+    """Where jobs are executed. It is entered before the first job, and left after the last."""
+
+    queues: ClassVar[bool] = False
+    """Whether it takes any number of jobs and starts them as there is room."""
+    place: str = "this machine"
+    """What it is called in a sentence."""
+    scratch: ClassVar[str | None] = None
+    """Where files stand that are not kept; the system's own place for them by default."""
+
+    def __enter__(self) -> Self:
+        """Reach the machines; a ConfigError says why they cannot be."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave nothing running there."""
+        return
+
+    def cluster(self) -> ClusterRecord:
+        """What there is to run on: this machine, unless an engine has others."""
+        return ClusterRecord((NodeRecord(platform.node(), cores()),), cores())
+
+    def refuse(self, devices: Collection[str], threads: int) -> None:
+        """Stop before any work where no machine of a cluster has room for a run on one of these devices."""
+        if self.queues:
+            cluster = self.cluster()
+            for device in devices:
+                refuse_unplaceable(cluster, cluster.needs(device, threads), self.place)
 
     @abstractmethod
     def start(self, job: Job) -> None:
@@ -105,6 +194,10 @@ class Engine(ABC):
     @abstractmethod
     def look(self, job: Job) -> int | None:
         """The exit code of a job that was started, negative where a signal ended it; None while it runs."""
+
+    def queued(self, job: Job) -> bool:
+        """Whether a job that was started still waits for room."""
+        return False
 
     @abstractmethod
     def stop(self, job: Job, *, at_once: bool = False) -> None:
@@ -156,11 +249,13 @@ class Queue:
                 job.request = replace(job.request, threads=self.threads)
                 job.status = "running"
                 self.engine.start(job)
+                job.queued = self.engine.queued(job)
         return any(job.status == "running" for job in work)
 
     def _look(self, job: Job) -> None:
         """What became of a job that has ended."""
         code = self.engine.look(job) if job.status == "running" else None
+        job.queued = code is None and job.status == "running" and self.engine.queued(job)
         if code is None:
             return
         result = self.engine.collect(job)
@@ -178,6 +273,24 @@ class Queue:
             if job.status == "running" and not job.asked:
                 self.engine.stop(job)
                 job.asked = True
+
+
+def amounts(of: Needs | NodeRecord) -> str:
+    gpus = f" and {count_of(of.gpus, 'GPU')}" if of.gpus else ""
+    return count_of(of.cpus, "CPU") + gpus
+
+
+def refuse_unplaceable(cluster: ClusterRecord, needs: Needs, where: str) -> None:
+    """Stop where no machine of a cluster has room for a run."""
+    if cluster.room(needs):
+        return
+    there = ", ".join(f"{node.name}: {amounts(node)}" for node in cluster.nodes)
+    wanted = amounts(needs)
+    fix = 'set training.device to "cpu"' if needs.gpus else "use --on local"
+    raise ConfigError(
+        f"Each run needs {wanted} on one node, and no node of {where} has them ({there or 'it has none'}). "
+        f"Add such a node, or {fix}."
+    )
 
 
 def died(code: int, folder: Path) -> Reason:

@@ -20,6 +20,7 @@ class DisplayedMetric:
     lower_is_better: bool = True
     counted: bool = False  # exact, from the arm itself and not over seeds
     honest: bool = False  # measured with later tokens removed: true of an arm that leaks, too
+    signature: str = ""
 
     @property
     def title(self) -> str:
@@ -81,6 +82,7 @@ def metric(study: StudyResults, name: str) -> DisplayedMetric:
         shown,
         definition=_with_titles((stated and stated.definition) or known.definition, known.refers),
         lower_is_better=known.lower_is_better if stated is None else stated.lower_is_better,
+        signature="" if stated is None else stated.signature,
     )
 
 

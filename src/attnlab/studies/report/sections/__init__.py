@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from attnlab.documents.nodes import Node, Section
+from attnlab.studies.report.sections.alignment import alignment
 from attnlab.studies.report.sections.arms import arms, baselines
 from attnlab.studies.report.sections.attention import attention
 from attnlab.studies.report.sections.checks import checks
@@ -41,6 +42,7 @@ PARTS: dict[str, dict[Build, str]] = {
         probes: "Probe sentences",
         samples: "Samples",
         attention: "Attention",
+        alignment: "Alignment of source and target",
     },
     "Checks": {checks: ""},
     "Record": {

@@ -24,7 +24,7 @@ from attnlab.documents.nodes import (
 )
 from attnlab.documents.numbers import estimate_of, known
 from attnlab.evaluation.comparability import Basis, comparability
-from attnlab.metrics.measures import is_share, title_of
+from attnlab.metrics.measures import is_share, signed, title_of
 from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
 from attnlab.studies.report.study_results import Arm, StudyResults
 from attnlab.studies.shown import measured_number
@@ -70,7 +70,8 @@ def _table(
 
 
 def _terms(study: StudyResults, metrics: Sequence[DisplayedMetric]) -> Definitions:
-    return Definitions([(m.title, sentence(m.definition)) for m in explained(study, list(metrics))])
+    shown = explained(study, list(metrics))
+    return Definitions([(m.title, signed(sentence(m.definition), m.signature)) for m in shown])
 
 
 def _note(study: StudyResults) -> str:

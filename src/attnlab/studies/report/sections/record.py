@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from attnlab.config.wording import count_of
+from attnlab.config.wording import count_of, first_upper
 from attnlab.documents.nodes import (
     Below,
     CardItem,
@@ -41,7 +41,7 @@ def tuning(study: StudyResults) -> list[Node]:
     rates = sorted({row.learning_rate for row in tried})
     by_rate = {(row.arm, row.learning_rate): row for row in tried}
     arms = [arm for arm in study.arms if any(row.arm == arm.name for row in tried)]
-    title = metric(study, tried[0].metric).title.capitalize()
+    title = first_upper(metric(study, tried[0].metric).title)
     caption = (
         f"{title} at each learning rate, the same rates for every arm, one run each (interval unknown); ● "
         "was chosen."

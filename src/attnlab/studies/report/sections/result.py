@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from attnlab.config.wording import sentence
+from attnlab.config.wording import first_upper, sentence
 from attnlab.documents.nodes import (
     Details,
     Forest,
@@ -92,7 +92,7 @@ def _forest(
         drawn += [_empty_row(study, arm) for arm in study.arms if arm.name not in seen and not arm.baseline]
     return Forest(
         drawn,
-        caption=(strong(measure.title.capitalize()), f": each arm minus {against}{meaning}.{told}"),
+        caption=(strong(first_upper(measure.title)), f": each arm minus {against}{meaning}.{told}"),
         left="better" if measure.lower_is_better else "worse",
         right="worse" if measure.lower_is_better else "better",
     )
