@@ -2,6 +2,7 @@ import gc
 import os
 import shutil
 import tempfile
+from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 os.environ["OMP_NUM_THREADS"] = "1"  # tests run side by side, one worker a core
@@ -23,6 +24,7 @@ def folder_of_all() -> str:
     return tempfile.mkdtemp(prefix="attnlab-tests-", dir=None if inside else memory)
 
 
+get_temp_dir()  # of multiprocessing, which removes it last of all: not inside a folder that is gone by then
 FOLDER = os.environ["TMPDIR"] = tempfile.tempdir = folder_of_all()
 os.environ["XDG_CACHE_HOME"] = f"{FOLDER}/cache"  # not a person's own
 

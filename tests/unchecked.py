@@ -18,13 +18,18 @@ from attnlab.runs.findings import Finding
 @contextmanager
 def checked_by(*names: str) -> Iterator[None]:
     """Runs are checked by these checks alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        only_checks(patch, *names)
+        yield
+
+
+def only_checks(patch: pytest.MonkeyPatch, *names: str) -> None:
+    """The same, until the patch is undone."""
 
     def some(case: Case, only: Sequence[str] = ()) -> list[Finding]:
         due = [name for name in only or names if name in names and case.when in CHECKS[name].when]
         return run_checks(case, due) if due else []
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnlab.session.soundness.run_checks", some)
-        if "replayed_step" not in names:
-            patch.setattr("attnlab.checks.step_replay.StepReplay.before", lambda replay: None)
-        yield
+    patch.setattr("attnlab.session.soundness.run_checks", some)
+    if "replayed_step" not in names:
+        patch.setattr("attnlab.checks.step_replay.StepReplay.before", lambda replay: None)

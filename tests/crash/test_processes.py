@@ -15,7 +15,7 @@ import pytest
 from tests.crash.launched import Launched, outcome, wait_for_steps
 from tests.training.forked import in_processes
 from tests.training.small_run import config, merged, settings
-from tests.training.test_processes import apart, assert_ended, exact, to_steps
+from tests.training.test_processes import apart, assert_ended, exact, to_steps, unchecked_processes
 
 pytestmark = pytest.mark.slow
 STEPS = 300
@@ -30,7 +30,7 @@ RUN = {
 }
 KILLS = 30
 LONG = ("--set", "training.budget.steps=9000")
-exact = exact  # the fixture
+exact, unchecked_processes = exact, unchecked_processes  # the fixtures
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_processes_end_when_their_launcher_is_killed(tmp_path, file):
 WAYS = [(1, "ddp"), (2, "ddp"), (3, "ddp"), (2, "fsdp"), (3, "fsdp")]
 
 
-def test_a_run_is_resumed_from_every_way_by_every_other(tmp_path, exact, unchecked):
+def test_a_run_is_resumed_from_every_way_by_every_other(tmp_path, exact):
     changes = {"accumulate": 4, "schedule": "constant", "checkpoint_every": 3, "evaluate_every": 6}
     chosen = config(tmp_path, training=changes | {"budget": {"steps": 6}})
     assert_ended(in_processes(1, to_steps, chosen, tmp_path / "one", 6))

@@ -13,9 +13,9 @@ from attnlab.training.loop import Loop
 from attnlab.training.strategies.ddp import DDP
 from attnlab.training.strategies.processes import current
 from attnlab.training.strategies.strategy import Strategy
-from tests.training.forked import in_processes
+from tests.training.forked import in_processes, patched
 from tests.training.small_run import config
-from tests.unchecked import checked_by
+from tests.unchecked import checked_by, only_checks
 
 SETTINGS = {
     "model": {"dropout": 0.1},
@@ -32,15 +32,23 @@ SETTINGS = {
 @pytest.fixture(autouse=True)
 def asked_alone():
     """Only the check that is tried: the others take seconds, and are tried elsewhere."""
-    with checked_by("processes"):
+    with checked_by("processes"), patched(processes_alone):
         yield
+
+
+def processes_alone(patch):
+    only_checks(patch, "processes")
+
+
+def trained(chosen, out):
+    return str(train(Session(chosen), out, allow=["processes"]).reason)
 
 
 def findings(folder, strategy="ddp"):
     """What was found at each moment of a run in two processes."""
     training = SETTINGS["training"] | {"strategy": strategy}
     chosen = config(folder, **(SETTINGS | {"training": training}))
-    results = in_processes(2, lambda: str(train(Session(chosen), folder / "run", allow=["processes"]).reason))
+    results = in_processes(2, trained, chosen, folder / "run")
     assert results == ["budget", "budget"], results
     return {one.when: one for one in read_findings(folder / "run") if one.check == "processes"}
 
@@ -58,11 +66,11 @@ def test_a_sound_run_passes_at_every_moment(tmp_path, strategy):
     assert moments["during"].values["parts"] == 3 and moments["during"].values["of"] == 2
 
 
-def same_parts(monkeypatch):
-    monkeypatch.setattr(Strategy, "parts", lambda self, count: [0, 1] if self.processes.first else [0])
+def same_parts(patch):
+    patch.setattr(Strategy, "parts", lambda self, count: [0, 1] if self.processes.first else [0])
 
 
-def other_initial_weights(monkeypatch):
+def other_initial_weights(patch):
     made = Loop.__init__
 
     def moved(self, **parts):
@@ -70,14 +78,14 @@ def other_initial_weights(monkeypatch):
         with torch.no_grad():
             next(self.model.parameters()).add_(self.processes.rank)
 
-    monkeypatch.setattr(Loop, "__init__", moved)
+    patch.setattr(Loop, "__init__", moved)
 
 
-def no_average(monkeypatch):
-    monkeypatch.setattr(DDP, "exchanging", lambda self, wrapped, *, last: wrapped.no_sync())
+def no_average(patch):
+    patch.setattr(DDP, "exchanging", lambda self, wrapped, *, last: wrapped.no_sync())
 
 
-def skipped_batch(monkeypatch):
+def skipped_batch(patch):
     taken = Loop.next_batches
 
     def once_more(self, step):
@@ -85,20 +93,20 @@ def skipped_batch(monkeypatch):
             self.loader.take(False)
         return taken(self, step)
 
-    monkeypatch.setattr(Loop, "next_batches", once_more)
+    patch.setattr(Loop, "next_batches", once_more)
 
 
-def equal_draws(monkeypatch):
+def equal_draws(patch):
     def seed(seed, stream, *numbers):
         return 7 if stream == "dropout" else real(seed, stream, *numbers)
 
     from attnlab.training import loop
 
     real = loop.stream_seed
-    monkeypatch.setattr(loop, "stream_seed", seed)
+    patch.setattr(loop, "stream_seed", seed)
 
 
-def drifting_weights(monkeypatch):
+def drifting_weights(patch):
     step = Loop.step
 
     def stepped(self):
@@ -108,7 +116,7 @@ def drifting_weights(monkeypatch):
                 next(self.model.parameters()).flatten()[0].add_(1e-6)
         return event
 
-    monkeypatch.setattr(Loop, "step", stepped)
+    patch.setattr(Loop, "step", stepped)
 
 
 FAULTS = {
@@ -122,10 +130,10 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_named_at_the_moments_at_which_it_shows(fault, tmp_path, monkeypatch):
+def test_a_fault_is_named_at_the_moments_at_which_it_shows(fault, tmp_path):
     assert Dropout(0.1).training  # what draws
-    fault(monkeypatch)
-    moments = findings(tmp_path)
+    with patched(fault):
+        moments = findings(tmp_path)
     bad = {when: one.kind for when, one in moments.items() if one.outcome == "fail"}
     assert bad == FAULTS[fault], {when: one.sentence for when, one in moments.items()}
 

@@ -23,28 +23,39 @@ from attnlab.session.training import train
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.loop import Loop
 from attnlab.training.optimizers import OPTIMIZERS, from_torch
-from attnlab.training.strategies import STRATEGIES, strategy_of
-from attnlab.training.strategies import fsdp as fsdp  # forked processes need not import it
+from attnlab.training.strategies import STRATEGIES, fsdp, strategy_of
 from attnlab.training.strategies.processes import Processes, current
 from attnlab.training.trace import weight_hashes
-from tests.training.forked import in_processes
+from tests.training.forked import in_processes, patched
 from tests.training.small_run import config, for_task, merged
+from tests.unchecked import only_checks
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PARTS = 4
 STEADY = {"schedule": "constant", "accumulate": PARTS, "checkpoint_every": 3, "evaluate_every": 6}
 
 
-@pytest.fixture
-def exact(monkeypatch):
-    """Models in float64, so that only real differences show."""
+@pytest.fixture(autouse=True)
+def unchecked_processes():
+    with patched(only_checks):
+        yield
+
+
+def double_models(patch):
     begin = sessions.begin
 
     def in_double(*parts):
         model, origin = begin(*parts)
         return model.double(), origin
 
-    monkeypatch.setattr(sessions, "begin", in_double)
+    patch.setattr(sessions, "begin", in_double)
+
+
+@pytest.fixture
+def exact():
+    """Models in float64, so that only real differences show."""
+    with patched(double_models):
+        yield
 
 
 def settings(folder, *, steps=6, strategy="ddp", task="causal", **changes):
@@ -150,11 +161,16 @@ CASES = {
 }
 
 
-@pytest.fixture
-def own_optimizers():
+def register_optimizers(_):
     for name in ("SGD", "Adafactor"):
         OPTIMIZERS.register(name.lower(), from_torch(getattr(torch.optim, name)))
-    yield
+
+
+@pytest.fixture
+def own_optimizers():
+    register_optimizers(None)
+    with patched(register_optimizers):
+        yield
     for name in ("sgd", "adafactor"):
         OPTIMIZERS.unregister(name)
 
