@@ -1,0 +1,1 @@
+"""The laboratory as a local web page, live: it reads `runs/` without torch, which only its workers import."""
