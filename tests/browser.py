@@ -80,9 +80,10 @@ class Page:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, file: Path) -> None:
+    def open(self, file: Path | str) -> None:
+        """A file, or an address."""
         self._loaded = False
-        self.call("Page.navigate", url=file.resolve().as_uri())
+        self.call("Page.navigate", url=file if isinstance(file, str) else file.resolve().as_uri())
         while not self._loaded:
             self._note(self._read())
 

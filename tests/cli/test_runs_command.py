@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from attnlab.cli import app
-from attnlab.cli.runs import value_spans
 from attnlab.documents.nodes import Sparkline
 from attnlab.documents.terminal_text import inline
+from attnlab.runs.listing import value_spans
 from attnlab.runs.metrics_file import RunCurve, curve_of
 
 

@@ -47,9 +47,10 @@ COMMANDS = {
     "explain": "attnlab.cli.explain:app",
     "data": "attnlab.cli.data:app",
     "tokenizer": "attnlab.cli.tokenizer:app",
+    "serve": "attnlab.cli.serve:serve",
 }
 """Each a function, or a Typer with commands of its own."""
-WITHOUT_PARTS = ("runs", "compare")
+WITHOUT_PARTS = ("runs", "compare", "serve")
 """Commands that read records and build nothing: they meet no part of a person's own."""
 
 KEPT_OBJECTS = 50_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,6 +66,10 @@ def run(
         list[str] | None,
         typer.Option(metavar="ARM", help="Only this arm and the baseline. Repeatable."),
     ] = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:KEY=VALUE", help="A further arm, or one more setting of it. Repeatable."),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the study: finished runs are kept, others resume.")
     ] = False,
@@ -87,7 +91,10 @@ def run(
     from attnlab.studies.engines import engine_choice
 
     engine = engine_choice(on, address)
-    chosen = study_of(study, folder, resume=resume, quick=quick, seeds=seeds, set=set or [], only=only or [])
+    asked = Asked(
+        quick=quick, seeds=seeds, set=tuple(set or ()), only=tuple(only or ()), arms=tuple(arm or ())
+    )
+    chosen = study_of(study, folder, asked, resume=resume)
     from attnlab.studies.resolved import resolve
 
     resolved = resolve(chosen)
@@ -99,7 +106,7 @@ def run(
     from attnlab.studies.runner import default_folder, run_study
 
     place = folder or default_folder(resolved)
-    again = command(study, quick=quick, seeds=seeds, set=set or [], only=only or []) if study else ""
+    again = command(study, asked) if study else ""
     if resume and not (place / STUDY_FILE).is_file():
         tell(f"There is nothing to resume: the study begins in {place}.")
     with live(err) as view:
@@ -124,28 +131,31 @@ def tell(message: str) -> None:
     err.say(message)
 
 
-def study_of(
-    source: str | None,
-    folder: Path | None,
-    *,
-    resume: bool,
-    quick: bool,
-    seeds: int | None,
-    set: list[str],
-    only: list[str],
-) -> Study:
+@dataclass(frozen=True)
+class Asked:
+    """How the study is to be other than it was written."""
+
+    quick: bool = False
+    seeds: int | None = None
+    set: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+
+
+def study_of(source: str | None, folder: Path | None, asked: Asked, *, resume: bool) -> Study:
     """The study that was named, or the one that a folder holds."""
     from attnlab.studies.study_files import adjusted
 
+    changes: dict[str, Any] = {"seeds": asked.seeds, "set": asked.set, "only": asked.only, "more": asked.arms}
     if source is not None:
         from attnlab.studies.publishing import open_study
 
-        return adjusted(open_study(source), quick=quick, seeds=seeds, set=set, only=only)
+        return adjusted(open_study(source), quick=asked.quick, **changes)
     if not (resume and folder):
         raise ConfigError(
             "Give a study: a name (attnlab list studies), a TOML or Python file, or --resume with its --out."
         )
-    if quick:
+    if asked.quick:
         raise ConfigError("--quick cannot be given with --resume --out: a quick study is another one.")
     from attnlab.runs.summary import STUDY_FILE
     from attnlab.studies.resolved import from_record
@@ -156,16 +166,17 @@ def study_of(
         raise ConfigError(f"{folder} holds no study: there is no study.json in it.")
     with reading(folder / STUDY_FILE):
         stored = from_record(record)
-    return adjusted(stored, seeds=seeds, set=set, only=only)
+    return adjusted(stored, **changes)
 
 
-def command(study: str, *, quick: bool, seeds: int | None, set: list[str], only: list[str]) -> str:
+def command(study: str, asked: Asked) -> str:
     """The command that runs the same again."""
     words = ["attnlab", "run", study]
-    words += ["--quick"] if quick else []
-    words += ["--seeds", str(seeds)] if seeds is not None else []
-    words += [word for change in set for word in ("--set", change)]
-    words += [word for arm in only for word in ("--only", arm)]
+    words += ["--quick"] if asked.quick else []
+    words += ["--seeds", str(asked.seeds)] if asked.seeds is not None else []
+    words += [word for change in asked.set for word in ("--set", change)]
+    words += [word for arm in asked.only for word in ("--only", arm)]
+    words += [word for arm in asked.arms for word in ("--arm", arm)]
     return shlex.join([*words, *import_words(IMPORTED.values())])
 
 

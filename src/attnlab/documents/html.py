@@ -450,7 +450,7 @@ def page(document: n.DocumentPage, *, scripts: bool = False) -> str:
     frames = [node for node in document.nodes if isinstance(node, n.Frame)]
     figures = list(figures_in(document.nodes)) if scripts else []
     data = {key: content for frame in frames for key, content in frame.data.items()}
-    script = "\n".join(frame.script for frame in frames) or (shared_text("page.js") if scripts else "")
+    script = "\n".join(frame.script for frame in frames) or (page_script() if scripts else "")
     allowed = [script] if script else []
     if figures:
         views = {figure.anchor: {"views": plotly_figures.views(figure)} for figure in figures}
@@ -469,6 +469,17 @@ def page(document: n.DocumentPage, *, scripts: bool = False) -> str:
         data={key: pack(content) for key, content in data.items()},
         policy=policy(*allowed),
     )
+
+
+def page_script() -> str:
+    """What makes a page's figures and tables interactive."""
+    return "\n".join(map(shared_text, ("plots.js", "tables.js", "page.js")))
+
+
+def page_styles() -> str:
+    """How documents look, as a file of its own: for pages that are served."""
+    palette = [variables(dark=False), variables(dark=True)]
+    return shared_template("page.css").render(palette=palette)
 
 
 def figures_in(shown: Sequence[Node]) -> Iterator[n.Figure]:

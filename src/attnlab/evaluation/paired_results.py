@@ -6,14 +6,17 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnlab.config.wording import in_words
-from attnlab.evaluation.documents import DocumentLosses
 from attnlab.evaluation.spread import Spread, several_texts, spread_between, weights_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Floats, t_reach
+
+if TYPE_CHECKING:  # it is made of what torch gives; these numbers are read without
+    from attnlab.evaluation.documents import DocumentLosses
 
 
 @dataclass(frozen=True)

@@ -9,22 +9,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from attnlab.evaluation.comparison import POWER, Comparison, corrected_level
-from attnlab.evaluation.documents import DocumentLosses
 from attnlab.evaluation.paired_results import PairedResults, SeedResult, finite, refuse_unpaired, repeated
 from attnlab.evaluation.spread import Spread
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Estimate, Floats, t_reach
 from attnlab.runs.reason import Reason, ReasonKind
 
+if TYPE_CHECKING:  # it is made of what torch gives; these numbers are read without
+    from attnlab.evaluation.documents import DocumentLosses
+
 __all__ = [
     "ASSUMED",
     "Comparison",
-    "DocumentLosses",
     "Estimate",
     "SeedResult",
     "Spread",

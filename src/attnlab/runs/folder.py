@@ -207,3 +207,43 @@ def lock(file: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+LOCKS = Path("/proc/locks")
+"""What Linux knows of all locks; reading it takes none."""
+
+
+def locked_files() -> set[tuple[int, int]] | None:
+    """The process and the file's number of every lock that is held here; None where no system says."""
+    try:
+        lines = LOCKS.read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return None
+    held = set()
+    for line in lines:
+        _, *words = line.split()
+        if words[0] == "FLOCK":
+            held.add((int(words[3]), int(words[4].rpartition(":")[2])))
+    return held
+
+
+def holder(folder: Path, held: set[tuple[int, int]] | None = None) -> int:
+    """The process of this machine that works in the folder of a run or a study; 0 where none does.
+
+    `held` are the locked files, where many folders are asked for. The lock itself is not tried: a process
+    that begins at that moment would be refused.
+    """
+    file = folder / "lock"
+    try:
+        process = int(file.read_bytes()[:20])
+        number = file.stat().st_ino
+    except (OSError, ValueError):
+        return 0
+    held = locked_files() if held is None else held
+    if held is not None:
+        return process if (process, number) in held else 0
+    try:
+        os.kill(process, 0)
+    except (OSError, OverflowError):
+        return 0
+    return process

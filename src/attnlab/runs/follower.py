@@ -19,7 +19,7 @@ class Follower:
     def __init__(self, folder: Path):
         self.file, self.place = folder / METRICS_FILE, 0
         self.loss: float | None = None
-        self.progress = self.spent = 0.0
+        self.step, self.progress, self.spent = 0, 0.0, 0.0
         self._seconds = self._tokens = 0.0
 
     def look(self) -> None:
@@ -38,7 +38,7 @@ class Follower:
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["event"] == "stepped":
-            self.progress, self.loss = event["progress"], event["loss"]
+            self.step, self.progress, self.loss = event["step"], event["progress"], event["loss"]
             self._seconds = KEEP * self._seconds + event["seconds"]
             self._tokens = KEEP * self._tokens + event["tokens"]
             self.spent += event["seconds"]

@@ -16,10 +16,14 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from attnlab.config.files import to_json
 from attnlab.config.schema import SCRATCH, Config, declares_dropout
 from attnlab.data.batching import BATCHING
 from attnlab.evaluation.comparability import Basis, first_difference, tokens_by_start
+from attnlab.metrics.measures import COSTS
+from attnlab.runs.findings import unlearned_of
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult
 from attnlab.runs.typed import Value
@@ -244,3 +248,20 @@ def touches(changed: Collection[str], *beginnings: str) -> bool:
 
 def seeds_in(pairs: Sequence[tuple[int, int]]) -> list[int]:
     return sorted({seed for pair in pairs for seed in pair})
+
+
+# ---------------------------------------------------------------- did models learn?
+MEANT = ("loss", "unigram")
+"""Of a model that has not learned yet, what is told of it."""
+
+
+def unlearned(arm: str, runs: Sequence[RunResult], metric: str) -> list[Reason]:
+    """That language models of an arm know no more than counts of their training text; what they cost may be
+    compared all the same."""
+    findings = {run.seed: unlearned_of(one for one in run.checks if one.when == "evaluation") for run in runs}
+    short = {seed: finding.values for seed, finding in findings.items() if finding is not None}
+    if metric in COSTS or not short:
+        return []
+    loss, unigram = (float(np.mean([values[name] for values in short.values()])) for name in MEANT)
+    values: dict[str, Value] = {"arm": arm, "seeds": [*short], "trained": len(runs)}
+    return [Reason(ReasonKind.NOT_LEARNED, values | {"loss": loss, "unigram": unigram})]

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from attnlab.checks.plain_differences import unconfirmed_difference
 from attnlab.evaluation.comparability import SURVIVES, Basis, comparability
 from attnlab.evaluation.comparison import Comparison
@@ -18,7 +16,6 @@ from attnlab.evaluation.statistics import copies, corrected, differences, mean_o
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import COSTS, TIMES, Measure
 from attnlab.metrics.metric import Estimate
-from attnlab.runs.findings import unlearned_of
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState
 from attnlab.runs.typed import Value
@@ -30,7 +27,14 @@ from attnlab.studies.equality import (
     machine_kinds,
     waiting,
 )
-from attnlab.studies.evidence import Codes, idle_seeds, mixed_runs, training_differences, unasked_draws
+from attnlab.studies.evidence import (
+    Codes,
+    idle_seeds,
+    mixed_runs,
+    training_differences,
+    unasked_draws,
+    unlearned,
+)
 from attnlab.studies.extras import extras_of
 from attnlab.studies.outcome import Note, NoteKind
 from attnlab.studies.run_measures import label_names, read_documents
@@ -38,8 +42,6 @@ from attnlab.studies.spec import Study
 
 DOCUMENTS = "documents.safetensors"
 TOKEN_BY_TOKEN = "token_by_token_loss"
-MEANT = ("loss", "unigram")
-"""Of a model that has not learned yet, what is told of it."""
 
 
 def estimate(values: Sequence[float], *, of: str = "") -> Estimate:
@@ -156,18 +158,6 @@ def doubts_of(facts: Facts, arm: str, paired: Mapping[str, Sequence[RunResult]])
         by_seeds.append(training_differences(run, other, changed=changed) or compared.doubts)
     own += load_doubts(study.metric, paired[arm], paired.get(study.baseline_of(arm), ()))
     return [*own, *next(filter(None, by_seeds), [])]  # what is wrong with one seed is mostly so with all
-
-
-def unlearned(arm: str, runs: Sequence[RunResult], metric: str) -> list[Reason]:
-    """That language models of an arm know no more than counts of their training text; what they cost may be
-    compared all the same."""
-    findings = {run.seed: unlearned_of(one for one in run.checks if one.when == "evaluation") for run in runs}
-    short = {seed: finding.values for seed, finding in findings.items() if finding is not None}
-    if metric in COSTS or not short:
-        return []
-    loss, unigram = (float(np.mean([values[name] for values in short.values()])) for name in MEANT)
-    values: dict[str, Value] = {"arm": arm, "seeds": [*short], "trained": len(runs)}
-    return [Reason(ReasonKind.NOT_LEARNED, values | {"loss": loss, "unigram": unigram})]
 
 
 def load_doubts(metric: str, runs: Sequence[RunResult], baseline: Sequence[RunResult]) -> list[Reason]:

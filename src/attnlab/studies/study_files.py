@@ -137,9 +137,12 @@ def adjusted(
     seeds: int | None = None,
     set: Iterable[str] | Mapping[str, Any] = (),
     only: Iterable[str] = (),
+    more: Iterable[str] = (),
 ) -> Study:
-    """A study as a person asked for it on the command line or from Python."""
+    """A study as a person asked for it on the command line or from Python; `more` are further arms, each
+    "NAME:KEY=VALUE"."""
     study = study.quickly() if quick else study
+    study = replace(study, arms=with_arms(study.arms, more)) if more else study
     changes = dict(set) if isinstance(set, Mapping) else dict(map(parse_override, set))
     study = study.changed(changes) if changes else study
     study = study.only(only) if only else study
@@ -148,3 +151,22 @@ def adjusted(
             raise ConfigError(f"--seeds is {seeds!r}; it must be a whole number of at least 1.")
         study = replace(study, seeds=seeds)
     return study
+
+
+def with_arms(arms: Mapping[str, Settings], more: Iterable[str]) -> dict[str, Settings]:
+    """Arms and further ones, each given as "NAME:KEY=VALUE"; of one name, all of its settings."""
+    added: dict[str, Settings] = {}
+    for text in more:
+        name, colon, change = text.partition(":")
+        if not colon or not name.strip():
+            raise ConfigError(
+                f'--arm "{text}" is not NAME:KEY=VALUE; write for example --arm narrow:model.width=64.'
+            )
+        if name.strip() in arms:
+            raise ConfigError(
+                f'The study has an arm "{name.strip()}" already; give another name, or change it with '
+                f"--set arms.{name.strip()}.{change}."
+            )
+        key, value = parse_override(change)
+        added.setdefault(name.strip(), {})[key] = value
+    return {**arms, **added}

@@ -1,1 +1,1 @@
-"""The page: `attnlab serve`."""
+"""The laboratory as a local web page, live: it reads `runs/` without torch, which only its workers import."""

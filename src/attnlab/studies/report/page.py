@@ -22,7 +22,7 @@ from attnlab.documents.nodes import (
 from attnlab.evaluation.comparison import Verdict
 from attnlab.runs.findings import collapse_of, collapse_sentence, shortfall_sentence
 from attnlab.runs.reason import reasons_phrase
-from attnlab.studies.judgement import unlearned
+from attnlab.studies.evidence import unlearned
 from attnlab.studies.outcome import OF_MAJORITY, ArmState
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.sections import parts

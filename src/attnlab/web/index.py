@@ -1,0 +1,270 @@
+"""Every run and study below a folder, kept up to date by the times of their files."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from attnlab.config.values import ConfigError
+from attnlab.runs.faults import FAULTS, RunError, read_object
+from attnlab.runs.findings import CHECKS_FILE
+from attnlab.runs.folder import holder, locked_files
+from attnlab.runs.follower import Follower
+from attnlab.runs.metrics_file import METRICS_FILE
+from attnlab.runs.reason import Reason
+from attnlab.runs.record import RECORD
+from attnlab.runs.result import RESULT, RunResult, RunState
+from attnlab.runs.summary import STUDY_FILE, RunSummary, StudyRecord, read_summary
+from attnlab.web.addresses import address_of, refuse_outside
+
+DEEPEST = 8
+"""Folders inside each other that are looked through."""
+LEFT_OUT = ("checkpoints", "cache")
+RESULTS = "results.json"
+GROWING = ("running", "preparing")
+NEWS = 10.0
+"""Seconds after which a run that goes on without a word is said to be silent."""
+
+CURVE_EVERY = 5.0
+
+Stamp = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class IndexedRun:
+    """A run of the folder. `process` works on it at this moment, 0 where none of this machine does."""
+
+    address: str
+    folder: Path
+    summary: RunSummary
+    stamp: Stamp
+    process: int = 0
+    step: int = 0
+    share: float = 0.0
+    """Of its budget."""
+    seconds_left: float | None = None
+    loss: float | None = None
+    """Of its last step."""
+    tokens_per_second: float | None = None
+    heard: float = 0.0
+    """When it last wrote, by the clock."""
+    read_at: float = 0.0
+    """When its summary was read."""
+
+    @property
+    def state(self) -> RunState:
+        """What it is now: one that was killed still says of itself that it runs, and a finished one with a
+        failed check is invalid."""
+        status = self.summary.result.status
+        if status in GROWING and not self.process and time.time() - self.heard > NEWS:
+            return RunState.INTERRUPTED
+        if status is RunState.FINISHED and self.summary.result.sound is False:
+            return RunState.INVALID
+        return status
+
+    @property
+    def grows(self) -> bool:
+        return self.state in GROWING
+
+    @property
+    def study(self) -> str:
+        """The address of its study; empty where it has none."""
+        parts = self.address.split("/")
+        places = (place for place in range(len(parts) - 1, 0, -1) if parts[place] in ("runs", "starts"))
+        return "/".join(parts[: next(places, 0)])
+
+
+@dataclass(frozen=True)
+class IndexedStudy:
+    """A study of the folder: its record, and whether it came to an answer."""
+
+    address: str
+    folder: Path
+    record: Mapping[str, Any]
+    stamp: Stamp
+    process: int = 0
+    fault: str = ""
+
+    @property
+    def name(self) -> str:
+        return str(self.record.get("study", {}).get("name", self.folder.name))
+
+    @property
+    def question(self) -> str:
+        return str(self.record.get("study", {}).get("question", ""))
+
+    @property
+    def arms(self) -> list[str]:
+        return list(self.record.get("configs") or self.record.get("study", {}).get("arms") or {})
+
+    @property
+    def seeds(self) -> list[int]:
+        given = self.record.get("study", {}).get("seeds", 0)
+        return list(range(given)) if isinstance(given, int) else list(given)
+
+    @property
+    def ended(self) -> bool:
+        return (self.folder / RESULTS).is_file()
+
+
+@dataclass
+class Index:
+    """The runs and studies of a folder. `refresh` reads anew what has changed since the last time."""
+
+    root: Path
+    runs: dict[str, IndexedRun] = field(default_factory=dict)
+    studies: dict[str, IndexedStudy] = field(default_factory=dict)
+    version: int = 0
+    """Grows with each refresh that found something new."""
+    _followers: dict[str, Follower] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def refresh(self) -> set[str]:
+        """The addresses of what has changed, come or gone."""
+        with self._lock:
+            found = dict(places(self.root))
+            held = locked_files()
+            changed = {address for address in (*self.runs, *self.studies) if address not in found}
+            for address in changed:
+                self.runs.pop(address, None)
+                self.studies.pop(address, None)
+                self._followers.pop(address, None)
+            for address, (folder, stamp, is_study) in found.items():
+                read = self._read_study if is_study else self._read_run
+                if read(address, folder, stamp, held):
+                    changed.add(address)
+            self.version += bool(changed)
+            return changed
+
+    def _read_run(self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None) -> bool:
+        """Whether a run is another than it was when it was last looked at."""
+        known = self.runs.get(address)
+        if known is not None and known.stamp == stamp:
+            process = holder(folder, held) if known.summary.result.status in GROWING else 0
+            now = replace(known, process=process)
+            self.runs[address] = now
+            return now.process != known.process or self._fell_silent(known)
+        follower = self._followers.setdefault(address, Follower(folder))
+        reread = known is None or not known.grows or _stale(known, stamp)
+        summary = self._summary(folder) if reread or known is None else known.summary
+        read_at = time.time() if reread or known is None else known.read_at
+        if summary.result.status in GROWING:
+            follower.look()
+        else:
+            self._followers.pop(address, None)
+        grows = summary.result.status in GROWING
+        self.runs[address] = IndexedRun(
+            address,
+            folder,
+            summary,
+            stamp,
+            process=holder(folder, held) if grows else 0,
+            step=max(follower.step, summary.result.steps),
+            share=follower.progress if grows else _share_of(summary),
+            seconds_left=follower.seconds_left,
+            loss=follower.loss,
+            tokens_per_second=follower.tokens_per_second,
+            heard=max(at for at, _ in stamp) / 1e9,
+            read_at=read_at,
+        )
+        return True
+
+    def _fell_silent(self, run: IndexedRun) -> bool:
+        """Whether a run counts as interrupted from this look on."""
+        silent = run.summary.result.status in GROWING and not run.process
+        return silent and NEWS < time.time() - run.heard < NEWS + 3
+
+    def _summary(self, folder: Path) -> RunSummary:
+        """A run in short; of a damaged one, or one that leads elsewhere, what is wrong with it."""
+        try:
+            refuse_outside(self.root, folder)
+            return read_summary(folder)
+        except (ConfigError, RunError, OSError, *FAULTS) as error:
+            why = str(error).replace(f"{self.root}/", "")
+            result = RunResult(status=RunState.DAMAGED, reason=Reason.error(why), folder=str(folder))
+            return RunSummary(name=folder.name, date="", whole=False, config={}, result=result)
+
+    def _read_study(
+        self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None
+    ) -> bool:
+        known = self.studies.get(address)
+        if known is not None and known.stamp == stamp:
+            now = replace(known, process=holder(folder, held))
+            self.studies[address] = now
+            return now.process != known.process
+        record, fault = {}, ""
+        try:
+            refuse_outside(self.root, folder)
+            record = read_object(folder / STUDY_FILE, StudyRecord)
+        except (ConfigError, RunError, OSError, *FAULTS) as error:
+            fault = str(error).replace(f"{self.root}/", "")
+        process = holder(folder, held)
+        self.studies[address] = IndexedStudy(address, folder, record, stamp, process, fault)
+        return True
+
+    def runs_of(self, study: str) -> list[IndexedRun]:
+        return [run for run in self.runs.values() if run.study == study]
+
+
+def places(root: Path) -> Iterator[tuple[str, tuple[Path, Stamp, bool]]]:
+    """Every run and study below a folder: its address, its folder, its files' times, whether it is a study.
+
+    Links between folders are not followed.
+    """
+    waiting = [(root, 0)]
+    while waiting:
+        folder, depth = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                listed = sorted(entries, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        names = {entry.name for entry in listed}
+        if RECORD in names or STUDY_FILE in names:
+            is_study = STUDY_FILE in names
+            watched = (STUDY_FILE, RESULTS) if is_study else (RECORD, METRICS_FILE, RESULT, CHECKS_FILE)
+            if folder != root:
+                yield address_of(root, folder), (folder, stamp_of(folder, watched), is_study)
+            if not is_study:
+                continue
+        if depth < DEEPEST:
+            waiting += [
+                (Path(entry.path), depth + 1)
+                for entry in reversed(listed)
+                if entry.name not in LEFT_OUT and not entry.name.startswith(".") and _is_folder(entry)
+            ]
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def stamp_of(folder: Path, names: tuple[str, ...]) -> Stamp:
+    """Time and size of each file, (0, 0) where it is not there."""
+    times = []
+    for name in names:
+        try:
+            known = os.stat(folder / name, follow_symlinks=False)
+            times.append((known.st_mtime_ns, known.st_size))
+        except OSError:
+            times.append((0, 0))
+    return tuple(times)
+
+
+def _stale(known: IndexedRun, now: Stamp) -> bool:
+    """Whether the summary of a run that goes on is read anew: at once when more than metrics.jsonl has
+    changed, else every few seconds, since its whole curve is read."""
+    before = known.stamp
+    return before[0] != now[0] or before[2:] != now[2:] or time.time() - known.read_at > CURVE_EVERY
+
+
+def _share_of(summary: RunSummary) -> float:
+    return 1.0 if summary.result.trained else (summary.curve.shares or (0.0,))[-1]

@@ -1,0 +1,62 @@
+"""What the views share: the folder that is served, what is in it, and who works for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from attnlab.web.addresses import NotServedError, folder_at, refuse_outside
+from attnlab.web.course import Course, Courses
+from attnlab.web.index import Index, IndexedRun, IndexedStudy
+from attnlab.web.live import Live
+from attnlab.web.processes import Processes
+from attnlab.web.worker_pool import WorkerPool
+
+
+@dataclass
+class Laboratory:
+    """A served folder. `root` is resolved: what a link leads out of it to is not served."""
+
+    root: Path
+    index: Index
+    live: Live
+    processes: Processes
+    workers: WorkerPool
+    courses: Courses = field(default_factory=Courses)
+
+    @classmethod
+    def at(cls, folder: Path, *, memory: int = 4 << 30) -> Laboratory:
+        folder.mkdir(parents=True, exist_ok=True)
+        root = folder.resolve()
+        index = Index(root)
+        return cls(root, index, Live(index), Processes(), WorkerPool(root, memory=memory))
+
+    def run(self, address: str) -> IndexedRun:
+        """A run by its address."""
+        address = address.strip("/")
+        if address not in self.index.runs:
+            folder_at(self.root, address)
+            self.index.refresh()
+        if address not in self.index.runs:
+            raise NotServedError(f'There is no run "{address}" here.')
+        return self.index.runs[address]
+
+    def study(self, address: str) -> IndexedStudy:
+        address = address.strip("/")
+        if address not in self.index.studies:
+            folder_at(self.root, address)
+            self.index.refresh()
+        if address not in self.index.studies:
+            raise NotServedError(f'There is no study "{address}" here.')
+        return self.index.studies[address]
+
+    def course(self, run: IndexedRun) -> Course:
+        """How a run went so far."""
+        refuse_outside(self.root, run.folder)
+        return self.courses.of(run.folder)
+
+    def model_folder(self, address: str) -> Path:
+        """The folder of a run whose model is asked, once no file of it leads elsewhere."""
+        folder = self.run(address).folder
+        refuse_outside(self.root, folder, whole=True)
+        return folder

@@ -1,0 +1,135 @@
+"""What viewers see as it changes: one computation for all who look at the same, sent as server-sent events.
+
+A topic is a page's live regions, pieces of HTML (or of a plot's data) by their names. Only regions that
+changed are sent; who comes back after a while gets all that changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from secrets import token_hex
+
+from attnlab.web.index import Index
+
+LOOK = 0.4
+"""Seconds between two looks at the folder, while anybody watches."""
+SLOWEST = 5.0
+"""Seconds after which regions are computed anew though no file has changed: they tell of time, too."""
+ALIVE = 15.0
+KEPT = 256
+"""Topics without viewers that are remembered, so that who comes back is told only what changed."""
+
+Regions = Mapping[str, str]
+
+
+@dataclass
+class Topic:
+    """The regions of one page. `regions` computes them; it may take a while, and runs in a thread."""
+
+    name: str
+    regions: Callable[[], Regions]
+    known: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Each region with the number of its last change."""
+    viewers: set[asyncio.Event] = field(default_factory=set)
+    computed_at: float = 0.0
+    _encoded: dict[int, str] = field(default_factory=dict)
+
+    def update(self, regions: Regions, number: int) -> bool:
+        """Whether anything is another than before."""
+        self.computed_at = time.monotonic()
+        changed = {name: html for name, html in regions.items() if self.known.get(name, (0, None))[1] != html}
+        gone = [name for name in self.known if name not in regions]
+        for name in gone:
+            del self.known[name]
+        self.known |= {name: (number, html) for name, html in changed.items()}
+        if changed or gone:
+            self._encoded.clear()
+        return bool(changed or gone)
+
+    def since(self, number: int) -> str:
+        """The regions that changed after a number, as JSON; encoded once for all who ask."""
+        if number not in self._encoded:
+            changed = {name: html for name, (at, html) in self.known.items() if at > number}
+            self._encoded[number] = json.dumps(changed, ensure_ascii=False)
+        return self._encoded[number]
+
+
+class Live:
+    """All topics, and the loop that looks at the folder while anybody watches."""
+
+    def __init__(self, index: Index):
+        self.index = index
+        self.topics: dict[str, Topic] = {}
+        self.server = token_hex(4)
+        """Numbers of another server mean nothing here."""
+        self._numbers = itertools.count(1)
+        self._number = 0
+        self._watched = asyncio.Event()
+
+    def topic(self, name: str, regions: Callable[[], Regions]) -> Topic:
+        if name not in self.topics:
+            for old in [t.name for t in self.topics.values() if not t.viewers][: len(self.topics) - KEPT]:
+                del self.topics[old]
+            self.topics[name] = Topic(name, regions)
+        self.topics[name] = self.topics.pop(name)  # the latest last
+        return self.topics[name]
+
+    def mark(self) -> str:
+        """Where a page that is made now stands: what changes later is sent."""
+        return f"{self.server}-{self._number}"
+
+    async def page(self, topic: Topic) -> Regions:
+        """The regions as they are at this moment."""
+        if not topic.viewers or time.monotonic() - topic.computed_at > LOOK:
+            await asyncio.to_thread(self.index.refresh)
+            await self._compute(topic)
+        return {name: html for name, (_, html) in topic.known.items()}
+
+    async def _compute(self, topic: Topic) -> None:
+        regions = await asyncio.to_thread(topic.regions)
+        number = next(self._numbers)
+        if topic.update(regions, number):
+            self._number = number
+            for viewer in topic.viewers:
+                viewer.set()
+
+    async def run(self) -> None:
+        """Look again and again, while anybody watches."""
+        while True:
+            await self._watched.wait()
+            changed = await asyncio.to_thread(self.index.refresh)
+            for topic in [topic for topic in self.topics.values() if topic.viewers]:
+                if changed or time.monotonic() - topic.computed_at > SLOWEST:
+                    await self._compute(topic)
+            await asyncio.sleep(LOOK)
+            if not any(topic.viewers for topic in self.topics.values()):
+                self._watched.clear()
+
+    async def events(self, topic: Topic, after: str) -> AsyncIterator[str]:
+        """What changes from now on, for one viewer, and first what changed since the mark of its page."""
+        server, _, number = after.partition("-")
+        seen = int(number) if server == self.server and number.isdecimal() else 0
+        woken = asyncio.Event()
+        woken.set()
+        topic.viewers.add(woken)
+        self._watched.set()
+        try:
+            yield "retry: 1000\n\n"
+            while True:
+                try:
+                    await asyncio.wait_for(woken.wait(), ALIVE)
+                except TimeoutError:
+                    yield ": alive\n\n"
+                    continue
+                woken.clear()
+                latest = max((at for at, _ in topic.known.values()), default=0)
+                if latest > seen:
+                    yield f"id: {self.server}-{latest}\nevent: regions\ndata: {topic.since(seen)}\n\n"
+                    seen = latest
+        finally:
+            topic.viewers.discard(woken)

@@ -1,0 +1,47 @@
+"""From a folder and an address to a server that answers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvicorn
+
+from attnlab.config.values import ConfigError
+from attnlab.web.app import create_app
+from attnlab.web.laboratory import Laboratory
+from attnlab.web.security import Door
+
+
+@contextmanager
+def bound(host: str, port: int) -> Iterator[tuple[socket.socket, Door]]:
+    """A socket that listens there, and the door that is behind it."""
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(kind, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind((host, port))
+        except OSError as error:
+            raise ConfigError(
+                f"{host}:{port} cannot be listened on: {error.strerror or error}. Give another --port (0: "
+                "any that is free), or another --host."
+            ) from None
+        yield listening, Door.at(host, listening.getsockname()[1])
+
+
+def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int) -> None:
+    """Answer until Ctrl-C. Streams of events are cut at once then: pages come back by themselves."""
+    laboratory = Laboratory.at(folder, memory=memory)
+    settings = uvicorn.Config(
+        create_app(laboratory, door),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=1,
+        timeout_keep_alive=15,
+        h11_max_incomplete_event_size=1 << 16,
+        ws="none",
+    )
+    uvicorn.Server(settings).run(sockets=[listening])

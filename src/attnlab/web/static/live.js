@@ -1,0 +1,156 @@
+"use strict";
+// What every page does: shows what changed, tells what ended, filters lists, sends what a person asks for.
+
+export const announce = (text) => { document.getElementById("announced").textContent = text; };
+
+// ---------------------------------------------------------------- plots
+const read = document.getElementById("plots");
+export const plots = read ? JSON.parse(read.textContent) : {};
+let loaded = null;
+const plotly = () => {
+  loaded ??= new Promise((resolve, reject) => {
+    const script = document.createElement("script");
+    script.src = "/static/plotly.js";
+    script.onload = resolve;
+    script.onerror = reject;
+    document.head.append(script);
+  });
+  return loaded;
+};
+/* global plotting, sortable */
+let drawing = null;
+export const showPlots = (inside = document) => {
+  inside.querySelectorAll("[data-plot]:not([data-known])").forEach((figure) => {
+    figure.dataset.known = "";
+    drawing ??= plotting(plots, plotly());
+    drawing.add(figure);
+  });
+};
+
+// ---------------------------------------------------------------- regions
+const regions = () => new Map([...document.querySelectorAll("[data-live]")].map((e) => [e.dataset.live, e]));
+
+// Values change in place: only what differs is touched, so that focus, selection and open details stay.
+const morph = (old, wanted) => {
+  if (old.isEqualNode(wanted)) return;
+  if (old.nodeType !== wanted.nodeType || old.nodeName !== wanted.nodeName) return old.replaceWith(wanted.cloneNode(true));
+  if (old.nodeType !== Node.ELEMENT_NODE) {
+    old.nodeValue = wanted.nodeValue;
+    return;
+  }
+  const kept = new Set(old.tagName === "DETAILS" ? ["open"] : []);
+  [...old.attributes].forEach((a) => !wanted.hasAttribute(a.name) && !kept.has(a.name) && old.removeAttribute(a.name));
+  [...wanted.attributes].forEach((a) => old.getAttribute(a.name) !== a.value && !kept.has(a.name) && old.setAttribute(a.name, a.value));
+  const [mine, theirs] = [[...old.childNodes], [...wanted.childNodes]];
+  theirs.forEach((child, place) => (place < mine.length ? morph(mine[place], child) : old.append(child.cloneNode(true))));
+  mine.slice(theirs.length).forEach((child) => child.remove());
+};
+
+const parsed = (element, html) => {
+  const wanted = element.cloneNode(false);
+  wanted.innerHTML = html;
+  return wanted;
+};
+
+const hooks = [];
+export const onRegions = (hook) => hooks.push(hook);
+
+const take = (changed) => {
+  const known = regions();
+  for (const [name, content] of Object.entries(changed)) {
+    if (name.startsWith("plot:")) {
+      const anchor = name.slice(5);
+      plots[anchor] = JSON.parse(content);
+      const figure = document.querySelector(`[data-plot="${CSS.escape(anchor)}"]`);
+      if (figure && drawing) drawing.redraw(figure);
+      continue;
+    }
+    const element = known.get(name);
+    if (!element || element.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
+    const wanted = parsed(element, content);
+    [...element.childNodes].length === 0 ? element.replaceChildren(...wanted.childNodes) : morph(element, Object.assign(wanted));
+    showPlots(element);
+  }
+  hooks.forEach((hook) => hook(changed, known));
+  const told = changed["announced"];
+  if (told) announce(new DOMParser().parseFromString(told, "text/html").body.textContent);
+};
+
+const connect = () => {
+  const { events, mark } = document.body.dataset;
+  if (!events) return;
+  const shown = document.getElementById("connection");
+  let last = Date.now();
+  const source = new EventSource(`${events}?after=${encodeURIComponent(mark)}`);
+  source.addEventListener("open", () => { last = Date.now(); shown.textContent = ""; shown.classList.remove("lost"); });
+  source.addEventListener("regions", (event) => { last = Date.now(); take(JSON.parse(event.data)); });
+  source.addEventListener("error", () => {
+    const silent = Math.round((Date.now() - last) / 1000);
+    shown.textContent = `last heard ${silent} s ago`;
+    shown.classList.add("lost");
+  });
+  window.addEventListener("pagehide", () => source.close());
+  window.addEventListener("pageshow", (event) => event.persisted && location.reload());
+};
+
+// ---------------------------------------------------------------- what a person asks for
+export const send = async (place, values = {}) => {
+  const answer = await fetch(place, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values) });
+  const content = await answer.json().catch(() => ({ error: `The server answered ${answer.status}.` }));
+  if (!answer.ok) throw new Error(content.error ?? `The server answered ${answer.status}.`);
+  return content;
+};
+
+// Parts of an answer as they come: a JSON object a line.
+export const stream = async (place, values, part, signal) => {
+  const answer = await fetch(place, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values), signal });
+  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `The server answered ${answer.status}.`);
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  let [rest, last] = ["", null];
+  for (;;) {
+    const { done, value } = await reader.read();
+    const lines = (rest + (value ?? "")).split("\n");
+    rest = lines.pop();
+    for (const line of lines.filter(Boolean)) {
+      const told = JSON.parse(line);
+      if (told.error) throw new Error(told.error);
+      if (told.done) last = told.done;
+      else if (told.part) part(told.part);
+    }
+    if (done) return last;
+  }
+};
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!("send" in form.dataset)) return;
+  event.preventDefault();
+  const said = form.querySelector("[data-said]");
+  const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value]));
+  form.querySelectorAll("button").forEach((button) => { button.disabled = true; });
+  try {
+    const answer = await send(form.dataset.send, values);
+    if (answer.there) return location.assign(answer.there);
+    if (said) { said.textContent = answer.said ?? "Done."; said.className = ""; }
+  } catch (error) {
+    if (said) { said.textContent = error.message; said.className = "tone-wrong"; }
+  }
+  return form.querySelectorAll("button").forEach((button) => { button.disabled = false; });
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  navigator.clipboard?.writeText(button.dataset.copy).then(() => announce("Copied."));
+});
+
+document.querySelectorAll("table.sortable").forEach(sortable);
+const contents = document.querySelector(".contents details");
+if (contents) {
+  const wide = matchMedia("(min-width: 1120px)");
+  const place = () => (contents.open = wide.matches);
+  wide.addEventListener("change", place);
+  place();
+}
+showPlots();
+connect();

@@ -1,0 +1,1 @@
+"""The pages, a file each: `routes` gives what is asked of it."""

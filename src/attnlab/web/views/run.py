@@ -1,0 +1,205 @@
+"""A run: how it goes, what it came to, whether that is real, and what can be done with it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, Response
+from markupsafe import Markup
+from pydantic import BaseModel, Field
+
+from attnlab.config.values import ConfigError
+from attnlab.documents.html import page as page_of_one_file
+from attnlab.documents.markup import element
+from attnlab.documents.nodes import DocumentPage, Section
+from attnlab.web.index import IndexedRun
+from attnlab.web.laboratory import Laboratory
+from attnlab.web.live import Regions
+from attnlab.web.shell import ShellPage, nodes, plot_of, plots_of, region, template
+from attnlab.web.views import run_nodes
+from attnlab.web.views.rows import page_of
+
+LIMITS = ("steps", "tokens", "epochs", "flops", "seconds")
+LIVE = ("summary", "notices", "samples", "checks", "checkpoints", "warnings")
+
+
+class Budget(BaseModel):
+    """A longer budget for a run that is resumed; empty values leave it as it is."""
+
+    limit: Annotated[str, Field(pattern="^(|steps|tokens|epochs|flops|seconds)$")] = ""
+    amount: Annotated[str, Field(max_length=40)] = ""
+
+
+def routes(laboratory: Laboratory) -> APIRouter:
+    router = APIRouter()
+
+    def regions(address: str) -> Regions:
+        return regions_of(laboratory, laboratory.run(address))
+
+    @router.get("/runs/{address:path}", response_class=HTMLResponse)
+    async def run(address: str) -> str:
+        """A run, live."""
+        laboratory.run(address)
+        name = f"runs/{address.strip('/')}"
+        shown = await laboratory.live.page(laboratory.live.topic(name, lambda: regions(address)))
+        return page(laboratory, laboratory.run(address), shown).html()
+
+    @router.get("/saved/runs/{address:path}", response_class=HTMLResponse)
+    def saved(address: str) -> Response:
+        """A run as one HTML file."""
+        own = laboratory.run(address)
+        html = page_of_one_file(document(laboratory, own), scripts=True)
+        return file_answer(html, f"{own.folder.name}.html")
+
+    @router.post("/api/stop/{address:path}")
+    def stop(address: str) -> dict[str, Any]:
+        """Ask a run to save and end, as Ctrl-C does."""
+        process = laboratory.processes.stop(laboratory.run(address).folder)
+        return {"said": "It saves and ends after this step.", "process": process}
+
+    @router.post("/api/resume/{address:path}")
+    def resume(address: str, budget: Budget) -> dict[str, Any]:
+        """Resume a run, with a longer budget where one is given."""
+        own = laboratory.run(address)
+        laboratory.model_folder(address)
+        started = laboratory.processes.start(own.folder, resume_command(own.folder, budget))
+        return {"said": f"Started: {started.words}", "process": started.process.pid}
+
+    return router
+
+
+def resume_command(folder: Path, budget: Budget) -> list[str]:
+    """The command that continues a run."""
+    longer = (
+        [] if not budget.amount.strip() else ["--set", f"training.budget.{budget.limit}={amount_of(budget)}"]
+    )
+    return ["train", "--resume", "--out", str(folder), *longer]
+
+
+def amount_of(budget: Budget) -> str:
+    """A number that a person wrote, as a setting has it."""
+    text = budget.amount.replace(",", "").replace(" ", "").strip()
+    try:
+        value = float(text)
+    except ValueError:
+        raise ConfigError(f'The budget is "{budget.amount}"; give a number, such as 2000.') from None
+    if not budget.limit or not 0 < value < 1e30:
+        raise ConfigError("Give a number above 0, and what it counts: steps, tokens, epochs, flops, seconds.")
+    return f"{value:.0f}" if value == int(value) else f"{value:g}"
+
+
+def file_answer(html: str, name: str) -> Response:
+    """A page of one file, to be kept; shown by a browser, it has no part in this origin."""
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
+    headers = {
+        "content-disposition": f'attachment; filename="{safe.encode("ascii", "replace").decode()}"',
+        "content-security-policy": "sandbox",
+    }
+    return HTMLResponse(html, headers=headers)
+
+
+# ---------------------------------------------------------------- what is shown
+def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
+    """The parts of a run's page that change while it goes on."""
+    if not run.summary.config:
+        return {"headline": run_nodes.headline(run), "summary": "", "actions": ""}
+    course = laboratory.course(run)
+    shown: dict[str, str] = {"headline": run_nodes.headline(run)}
+    parts = run_nodes.live_parts(run, course)
+    shown |= {name: str(nodes(parts[name])) for name in LIVE}
+    shown["actions"] = actions(run)
+    shown |= {
+        f"plot:{figure.anchor}": json.dumps(plot_of(figure), allow_nan=False)
+        for figure in run_nodes.curves(run, course)
+    }
+    return shown
+
+
+def actions(run: IndexedRun) -> Markup:
+    """What can be done with a run in this state."""
+    limits = run.summary.config.get("training", {}).get("budget", {})
+    used = [name for name in LIMITS if limits.get(name, "unlimited") != "unlimited"]
+    return template(
+        "run_actions.html",
+        address=run.address,
+        grows=bool(run.process),
+        resumable=not run.process and run.state not in ("converted", "damaged"),
+        limits=[*used, *(name for name in LIMITS if name not in used)],
+        there=page_of,
+        command=shlex.join(["attnlab", "train", "--resume", "--out", str(run.folder)]),
+    )
+
+
+def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
+    eyebrow = element("a", "Runs", href="/") + " / "
+    if run.study:
+        name = (
+            element("bdi", laboratory.index.studies[run.study].name)
+            if run.study in laboratory.index.studies
+            else run.study
+        )
+        eyebrow += element("a", name, href=page_of(run.study, "studies")) + " / "
+    own = {
+        "title": run.summary.name,
+        "headline": shown["headline"],
+        "eyebrow": eyebrow + element("bdi", run.address),
+        "here": "/",
+    }
+    if not run.summary.config:
+        return ShellPage(
+            **own, body=element("p", str(run.summary.result.reason or ""), class_="notice notice-invalid")
+        )
+    figures = run_nodes.curves(run, laboratory.course(run))
+    still = run_nodes.still_parts(run)
+
+    def live(name: str) -> Markup:
+        return region(name, Markup(shown[name]))
+
+    body = [
+        live("notices"),
+        live("actions"),
+        live("summary"),
+        nodes(figures),
+        *(_section(title, live(name)) for title, name in LIVE_SECTIONS),
+        *(nodes([Section(title, parts)], 2) for title, parts in still.items()),
+    ]
+    return ShellPage(
+        **own,
+        body=Markup("\n").join(body),
+        events=page_of(f"runs/{run.address}", "events"),
+        mark=laboratory.live.mark(),
+        data={"plots": plots_of(figures)},
+    )
+
+
+LIVE_SECTIONS = (
+    ("Checks", "checks"),
+    ("Samples by step", "samples"),
+    ("Checkpoints", "checkpoints"),
+    ("Warnings", "warnings"),
+)
+
+
+def _section(title: str, inside: Markup) -> Markup:
+    return element("section", element("h2", title), inside, class_="part")
+
+
+def document(laboratory: Laboratory, run: IndexedRun) -> DocumentPage:
+    """The same as one file, as it stands now."""
+    course = laboratory.course(run)
+    parts = run_nodes.live_parts(run, course)
+    sections = [Section("Course", [*parts["summary"], *run_nodes.curves(run, course)])]
+    sections += [Section(title, parts[name]) for title, name in LIVE_SECTIONS if parts[name]]
+    sections += [Section(title, still) for title, still in run_nodes.still_parts(run).items()]
+    return DocumentPage(
+        "run",
+        run_nodes.headline(run),
+        sections,
+        name=run.summary.name,
+        date=run.summary.date,
+        lead=parts["notices"],
+    )
