@@ -15,7 +15,7 @@ from attnlab.data.tokenizers import TOKENIZERS
 from attnlab.explain.given_query import given_query
 from attnlab.explain.masking_statistics import masking_statistics
 from attnlab.explain.padded_batch import padded_batch
-from attnlab.explain.position_products import position_products
+from attnlab.explain.position_products import PositionSizes, position_products
 from attnlab.explain.query_answers import EXAMPLE
 from attnlab.explain.softmax_shape import softmax_shape
 from attnlab.model.attention.linear import Linear
@@ -194,7 +194,7 @@ def test_a_task_that_hides_nothing_is_refused():
 def products(kind, length=12, **sizes):
     sizes = {"width": 16, "heads": 4, "head_width": 8} | sizes
     scheme = POSITIONS.build(kind, layers=1, length=16, **sizes)
-    return position_products(scheme, scheme=kind, length=length, **sizes)
+    return position_products(scheme, PositionSizes(**sizes), scheme=kind, length=length)
 
 
 def test_sinusoids_and_rotations_depend_on_the_distance_alone(double):

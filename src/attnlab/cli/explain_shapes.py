@@ -9,7 +9,7 @@ import typer
 
 from attnlab.cli.console import MOST, HtmlOption, JsonOption, SetOption, err, present
 from attnlab.config.files import load
-from attnlab.config.values import ConfigError, written
+from attnlab.config.values import ConfigError
 from attnlab.runs.display import Display
 
 
@@ -36,17 +36,10 @@ def positions(
     json: JsonOption = False,
 ) -> None:
     """Show inner products of positions by distance, or what a scheme adds to the scores."""
-    settings = load(config, set=set or ()).model
-    from attnlab.explain.position_products import position_products
-    from attnlab.model.initial import initialise
-    from attnlab.model.positions import POSITIONS
+    settings = load(config, set=set or ())
+    from attnlab.session.config_explained import explain_positions
 
-    sizes = {"width": settings.width, "heads": settings.heads, "head_width": settings.each_head_width}
-    longest = max(length, settings.length)
-    scheme = POSITIONS.build(settings.positions, layers=settings.layers, length=longest, **sizes)
-    initialise(scheme, 0)
-    found = position_products(scheme, scheme=written(settings.positions), length=length, **sizes)
-    present(found, json=json, html=html)
+    present(explain_positions(settings, length), json=json, html=html)
 
 
 def padding(

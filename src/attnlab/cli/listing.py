@@ -13,7 +13,7 @@ import typer
 from attnlab.cli.console import JsonOption, emit, out
 from attnlab.config.files import load, ready_configs, to_json
 from attnlab.config.glossary import glossary, words_named
-from attnlab.config.registry import TABLES, Card, Option, as_json, card, table
+from attnlab.config.registry import TABLES, Card, Option, card, table
 from attnlab.config.setting_cards import IMPORTS, SettingCard, overview, section_text, setting_cards
 from attnlab.config.values import Choice, ConfigError, nearest_three, unknown_name
 from attnlab.documents.nodes import CardItem, Cards, Code, Sentence, Table, TableColumn, TableRow
@@ -44,7 +44,7 @@ def list_(
         raise unknown_name("attnlab list", what, [*TABLES, "configs", "studies", "combinations"])
     cards = [card(table(what), variant) for variant in table(what)]
     if json:
-        return emit([card_json(c) for c in cards])
+        return emit([c.as_json() for c in cards])
     if what == "checks":
         rows = [(entry.name, entry.summary, *moments(entry.name)) for entry in cards]
         out.show(Table((NAME, "what it is", "made", "at most"), rows, title=what))
@@ -157,7 +157,7 @@ def show(
             "attnlab list names every part, docs/glossary.md every word."
         )
     if json:
-        return emit([card_json(c) for c in cards] or [word.as_json() for word in words])
+        return emit([c.as_json() for c in cards] or [word.as_json() for word in words])
     for entry in cards:
         print_card(f"{entry.table}: {entry.name}", f"{entry.summary}\n\n{entry.text}\n\n{below(entry)}")
     for word in words:
@@ -218,20 +218,6 @@ def print_card(title: str, text: str) -> None:
 def changes_of(changes: Mapping[str, Any]) -> str:
     """What an arm changes, as --set would."""
     return ", ".join(f"{key}={value}" for key, value in changes.items()) or "the base as it is"
-
-
-def card_json(entry: Card) -> dict[str, Any]:
-    options = {
-        o.name: {"default": None if o.required else as_json(o.default), "takes": o.kind_phrase}
-        for o in entry.options
-    }
-    return {
-        "table": entry.table,
-        "name": entry.name,
-        "summary": entry.summary,
-        "card": entry.text,
-        "options": options,
-    }
 
 
 def options_text(entry: Card) -> str:

@@ -326,6 +326,17 @@ class Card:
     text: str
     options: tuple[Option, ...]
 
+    def as_json(self) -> dict[str, Any]:
+        options = {
+            option.name: {
+                "default": None if option.required else as_json(option.default),
+                "takes": option.kind_phrase,
+            }
+            for option in self.options
+        }
+        names = {"table": self.table, "name": self.name, "summary": self.summary}
+        return {**names, "card": self.text, "options": options}
+
 
 def card(registry: Registry[Any], name: str) -> Card:
     """A variant's card. The first line of the docstring is its summary."""

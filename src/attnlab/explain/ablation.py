@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,22 @@ def effects(model: Model, inputs: Mapping[str, Any], layers: Mapping[str, int]) 
     return changes
 
 
+def outputs_without(
+    model: Model, inputs: Mapping[str, Any], heads: Sequence[HeadName]
+) -> tuple[Tensor, Tensor]:
+    """The head's scores on one row, with all heads and without these."""
+    with undisturbed(model):
+        usual = _outputs(model, inputs, 1)[0]
+        with patch(model, {head.place: 0 for head in heads}):
+            return usual, _outputs(model, inputs, 1)[0]
+
+
+def divergences(usual: Tensor, other: Tensor) -> Tensor:
+    """(T) KL divergence of words predicted by other scores (T,V) from those by the usual ones, nats."""
+    old, new = usual.double().log_softmax(-1), other.double().log_softmax(-1)
+    return (old.exp() * (old - new)).sum(-1)
+
+
 def _without_own(read: Tensor) -> Tensor:
     """Row n (H,H,T,K) without head n."""
     return read * (1 - torch.eye(len(read)).to(read))[:, :, None, None]
@@ -76,14 +92,18 @@ def _without_own(read: Tensor) -> Tensor:
 
 def _outputs(model: Model, inputs: Mapping[str, Any], rows: int) -> list[Tensor]:
     """The head's scores, row by row, so that only one row of them is held at a time of a large vocabulary."""
+    scores: list[Tensor] = model(**repeated_row(inputs, rows), objective=row_by_row)
+    return scores
+
+
+def repeated_row(inputs: Mapping[str, Any], rows: int) -> dict[str, Any]:
+    """The inputs of one row so many times, which is what each copy is changed in by itself."""
     given: dict[str, Any] = {
         name: value.expand(rows, *value.shape[1:]) if isinstance(value, Tensor) else value
         for name, value in inputs.items()
     }
-    ids = given.pop("ids")
-    tokens = given.pop("tokens", None) or Tokens.of(ids.shape[1], device=ids.device)
-    scores: list[Tensor] = model(ids, tokens, objective=row_by_row, **given)
-    return scores
+    ids = given["ids"]
+    return given | {"tokens": given.get("tokens") or Tokens.of(ids.shape[1], device=ids.device)}
 
 
 def row_by_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) -> list[Tensor]:
@@ -91,8 +111,7 @@ def row_by_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) ->
 
 
 def _moved(model: Model, usual: Tensor, without: Tensor) -> float:
-    usual, without = usual.double(), without.double()
     if model.head.scores_words:
-        old, new = usual.log_softmax(-1), without.log_softmax(-1)
-        return float((old.exp() * (old - new)).sum(-1).mean())
+        return float(divergences(usual, without).mean())
+    usual, without = usual.double(), without.double()
     return float((without - usual).norm() / usual.norm().clamp(min=1e-30))

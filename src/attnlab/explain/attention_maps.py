@@ -293,13 +293,32 @@ def _allowed(maps: LayerMaps, near: Tensor) -> Tensor:
     return torch.nn.functional.pad(near.cpu(), (before, 0), value=True)
 
 
-def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
-    """Every attention layer on the row: an encoder's, then a decoder's, cross-attention included."""
+def weights_places(model: Model) -> list[str]:
+    """The weights of every attention layer: an encoder's, then a decoder's, cross-attention included."""
     require_attention(model.trunk)
     sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
     patterns = [f"{side}layers.*.attention.weights" for side in sides]
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
-    names = [name for pattern in patterns for name in fnmatch.filter(places_of(model.trunk), pattern)]
+    return [name for pattern in patterns for name in fnmatch.filter(places_of(model.trunk), pattern)]
+
+
+def layers_heads(model: Model) -> list[list[HeadName]]:
+    """Every head of every attention layer, in the order of the maps."""
+    places = places_of(model.trunk)
+    layers = [place.replace("attention.weights", "heads") for place in weights_places(model)]
+    return [
+        [
+            HeadName(heads, int(name.removeprefix(f"{heads}.")))
+            for name in places
+            if name.startswith(f"{heads}.")
+        ]
+        for heads in layers
+    ]
+
+
+def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
+    """Every attention layer on the row."""
+    names = weights_places(model)
     with undisturbed(model), capture(model, *names) as seen:
         model(**row.inputs, objective=hidden_states)
     layers = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -32,8 +32,8 @@ def frame(maps: AttentionMaps) -> Frame:
     return Frame(
         _template("attention.html"),
         _template("attention.js"),
-        {"maps": _page_data(maps), "weights": quantised(maps)},
-        _notes(maps),
+        {"maps": json.dumps(page_data(maps), ensure_ascii=False), "weights": quantised(maps)},
+        notes(maps),
         _height(maps),
     )
 
@@ -67,10 +67,11 @@ def full_shade(maps: AttentionMaps) -> float:
     return min((full for full in FULLS if full >= most), default=FULLS[0])
 
 
-def _page_data(maps: AttentionMaps) -> str:
+def page_data(maps: AttentionMaps) -> dict[str, Any]:
+    """What the page knows beside the weights."""
     chosen = maps.chosen
     ranks = {id(head): rank + 1 for rank, head in enumerate(maps.ranked)}
-    content = {
+    return {
         "layers": [
             {
                 "name": layer.name,
@@ -98,10 +99,9 @@ def _page_data(maps: AttentionMaps) -> str:
         "full": full_shade(maps),
         "most": max(float(layer.weights.max()) for layer in maps.layers),
     }
-    return json.dumps(content, ensure_ascii=False)
 
 
-def _notes(maps: AttentionMaps) -> str:
+def notes(maps: AttentionMaps) -> str:
     kinds = "; ".join(f"{kind}: {keys}" for kind, keys in KINDS.items())
     return (
         f"Without it: {maps.effect}. The head is removed by setting what it reads to 0. Entropy in nats and "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -97,35 +97,56 @@ class PositionProducts(Explanation):
         return {"scheme": self.scheme, "what": self.what, "length": self.length, "curves": curves}
 
 
+@dataclass(frozen=True)
+class PositionSizes:
+    """Of the model that a scheme is in."""
+
+    width: int
+    heads: int
+    head_width: int
+
+
+@dataclass(frozen=True)
+class PositionGrids:
+    """What a scheme makes of every pair of positions: named grids (T,T), rows are queries."""
+
+    what: What
+    grids: Mapping[str, Tensor]
+    learned: bool
+    vectors: Tensor | None = None
+    """(T,D) of a scheme that adds vectors, or puts them beside the words'."""
+
+
 @torch.no_grad()
-def position_products(
-    position: Position, *, scheme: str, width: int, heads: int, head_width: int, length: int
-) -> PositionProducts:
-    """What a scheme of these sizes makes of each distance between two of `length` positions."""
+def position_grids(position: Position, sizes: PositionSizes, *, scheme: str, length: int) -> PositionGrids:
+    """What a scheme of these sizes makes of `length` positions."""
     tokens, learned = Tokens.of(length), any(True for _ in position.parameters())
     bias = position.bias(0)
     if bias is not None:
-        between = bias(tokens, tokens).expand(1, heads, length, length)[0]
-        named = {f"head {head}": between[head] for head in range(min(heads, MOST_HEADS))}
-        return PositionProducts(
-            scheme, "bias", length, [curve(n, grid) for n, grid in named.items()], learned
-        )
+        between = bias(tokens, tokens).expand(1, sizes.heads, length, length)[0]
+        named = {f"head {head}": between[head] for head in range(min(sizes.heads, MOST_HEADS))}
+        return PositionGrids("bias", named, learned)
     turn = position.rotation(tokens)
     if turn is not None:
-        unit = torch.full((1, 1, length, head_width), head_width**-0.5)
+        unit = torch.full((1, 1, length, sizes.head_width), sizes.head_width**-0.5)
         turned = turn(unit)[0, 0]
-        return PositionProducts(
-            scheme, "turned", length, [curve("a vector of equal parts", turned @ turned.T)]
-        )
-    vectors = position(torch.zeros(1, length, width - position.narrows), tokens)[0]
+        return PositionGrids("turned", {"a vector of equal parts": turned @ turned.T}, learned=False)
+    vectors = position(torch.zeros(1, length, sizes.width - position.narrows), tokens)[0]
     if not bool(vectors.any()):
         raise ConfigError(
             f"{scheme} gives tokens no position: nothing depends on distance. Choose one with "
             "--set model.positions=sinusoidal (attnlab list positions names them)."
         )
-    return PositionProducts(
-        scheme, "vectors", length, [curve("position vectors", vectors @ vectors.T)], learned
-    )
+    return PositionGrids("vectors", {"position vectors": vectors @ vectors.T}, learned, vectors)
+
+
+def position_products(
+    position: Position, sizes: PositionSizes, *, scheme: str, length: int
+) -> PositionProducts:
+    """What a scheme makes of each distance between two positions."""
+    made = position_grids(position, sizes, scheme=scheme, length=length)
+    curves = [curve(name, grid) for name, grid in made.grids.items()]
+    return PositionProducts(scheme, made.what, length, curves, made.learned)
 
 
 def curve(name: str, grid: Tensor) -> DistanceCurve:

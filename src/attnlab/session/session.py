@@ -188,9 +188,14 @@ def draft_model(config: schema.Config, task: Task) -> Model:
 def step_flops(config: schema.Config, draft: Model | None = None) -> float:
     """Operations of a training step of full batches, counted before any text is read."""
     model = draft_model(config, draft_task(config)) if draft is None else draft
+    length = config.data.length
+    forward = count(model, length=length, source_length=length, batch=1).forward
+    return 3 * forward / length * step_tokens(config)  # the backward is twice the forward
+
+
+def step_tokens(config: schema.Config) -> int:
+    """Tokens of a training step of full batches."""
     length, batching = config.data.length, config.data.batching.options
     sizes = {"batch_size": length, "tokens": 1}
     limits = [batching[name] * each for name, each in sizes.items() if isinstance(batching.get(name), int)]
-    tokens = min(limits, default=length)
-    forward = count(model, length=length, source_length=length, batch=1).forward
-    return 3 * forward / length * tokens * config.training.accumulate  # the backward is twice the forward
+    return min(limits, default=length) * config.training.accumulate

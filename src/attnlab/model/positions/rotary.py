@@ -42,6 +42,12 @@ class Rotary(Position):
         self.head_width, self.base, self.grid = head_width, base, grid if patches == "grid" else 0
 
     def rotation(self, tokens: Tokens) -> Rotation:
+        angle = self.angles(tokens)[:, None]  # (B|1, 1, T, K/2)
+        cosine, sine = angle.cos(), angle.sin()
+        return partial(_rotated, cosine=torch.cat([cosine, cosine], -1), sine=torch.cat([-sine, sine], -1))
+
+    def angles(self, tokens: Tokens) -> Tensor:
+        """(B|1, T, K/2) by how much each pair is turned."""
         # float32 whatever the model's type: angles as every other implementation has them
         steps = torch.arange(0, self.head_width, 2, device=tokens.position.device).float()
         frequency = self.base ** (-steps / self.head_width)
@@ -50,9 +56,7 @@ class Rotary(Position):
             where = tokens.position[..., None]
         else:
             where = places[..., torch.arange(len(frequency), device=places.device) % 2]
-        angle = (where.float() * frequency)[:, None]  # (B|1, 1, T, K/2)
-        cosine, sine = angle.cos(), angle.sin()
-        return partial(_rotated, cosine=torch.cat([cosine, cosine], -1), sine=torch.cat([-sine, sine], -1))
+        return where.float() * frequency
 
 
 def _rotated(x: Tensor, *, cosine: Tensor, sine: Tensor) -> Tensor:

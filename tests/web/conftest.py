@@ -1,0 +1,1 @@
+from tests.web.asking import ask, opened, served  # noqa: F401 - fixtures
