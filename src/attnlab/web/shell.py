@@ -121,9 +121,9 @@ def static_file(name: str) -> tuple[bytes, str] | None:
     return file.read_bytes(), kind
 
 
-def template(name: str, **values: object) -> Markup:
+def template(file: str, /, **values: object) -> Markup:
     """A form or the like."""
-    return Markup(_environment().get_template(name).render(**values))
+    return Markup(_environment().get_template(file).render(**values))
 
 
 @cache

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attnlab.web.worker_request import WorkerRequest
-
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.metrics import METRICS
@@ -17,6 +15,7 @@ from attnlab.studies.judgement import DOCUMENTS
 from attnlab.studies.run_measures import read_documents
 from attnlab.studies.side_by_side import side_by_side
 from attnlab.web.actions import Answer, Parts
+from attnlab.web.worker_request import WorkerRequest
 
 MOST = 20
 

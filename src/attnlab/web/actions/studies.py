@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from attnlab.web.worker_request import WorkerRequest
-
 from attnlab.studies.builtin import STUDIES, builtin
 from attnlab.web.actions import Answer
+from attnlab.web.worker_request import WorkerRequest
 
 
 def studies(asked: WorkerRequest) -> Answer:
