@@ -110,22 +110,13 @@ def facts_of(laboratory: Laboratory, answer: Mapping[str, Any]) -> Definitions:
         "known once a run has ended here" if rate is None else "depends on the text (a budget of epochs)"
     )
     items: list[tuple[Inline, Inline]] = [
-        ("parameters", Number(answer.get("parameters"), form="count")),
-        ("memory for training", Number(memory_of(answer), form="bytes")),
+        ("parameters", Number(answer["parameters"]["total"], form="count")),
+        ("memory for training", Number(answer["memory"]["total"], form="bytes")),
         ("tokens a step", Number(answer["step_tokens"], form="count")),
         ("FLOPs a step", Number(answer["step_flops"], form="scaled")),
         ("expected time", f"about {duration(seconds, 0)}" if seconds else time),
     ]
     return Definitions(items, "facts")
-
-
-def memory_of(answer: Mapping[str, Any]) -> float | None:
-    """Weights, gradient, moments and activations, as they are counted."""
-    memory = answer.get("memory")
-    if isinstance(memory, Mapping):
-        sizes = [value for value in memory.values() if isinstance(value, int | float)]
-        return max(sizes) if "total" not in memory else memory["total"]
-    return memory if isinstance(memory, int | float) else None
 
 
 # ---------------------------------------------------------------- the form

@@ -163,7 +163,7 @@ def part_page(table: str, entry: Mapping[str, Any], drawn: list[Node]) -> ShellP
     """A card: summary, formula, cost, when it helps, paper, options; and what it looks like."""
     sections = entry["sections"]
     card: list[Node] = (
-        [Definitions([(name, text) for name, text in sections.items()], "config")] if sections else []
+        [Definitions([(name, coded(text)) for name, text in sections.items()], "config")] if sections else []
     )
     rest = entry["text"].split("\n\n")[0] if not sections else ""
     card = [*([Sentence(rest, "prose")] if rest else []), *card]
