@@ -17,7 +17,7 @@ from benchmarks.measure import peak_gflops
 MODULES = (
     *("starting", "attention", "data", "training", "adapting", "time_to_loss", "memory", "generation"),
     *("translation", "loading", "callback", "explaining", "large_text", "checking", "processes", "engines"),
-    "images",
+    *("images", "page"),
 )
 
 

@@ -153,7 +153,7 @@ def adjusted(
     return study
 
 
-def with_arms(arms: Mapping[str, Settings], more: Iterable[str]) -> dict[str, Settings]:
+def with_arms(arms: Mapping[str, Mapping[str, Any]], more: Iterable[str]) -> dict[str, Mapping[str, Any]]:
     """Arms and further ones, each given as "NAME:KEY=VALUE"; of one name, all of its settings."""
     added: dict[str, Settings] = {}
     for text in more:

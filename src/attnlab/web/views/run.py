@@ -143,7 +143,7 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
             else run.study
         )
         eyebrow += element("a", name, href=page_of(run.study, "studies")) + " / "
-    own = {
+    own: dict[str, Any] = {
         "title": run.summary.name,
         "headline": shown["headline"],
         "eyebrow": eyebrow + element("bdi", run.address),

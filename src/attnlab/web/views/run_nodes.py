@@ -328,9 +328,11 @@ def data_nodes(run: IndexedRun) -> list[Node]:
         rows.append(
             (split, Number(cut.get("texts"), form="count"), Number(cut.get("tokens"), form="count"), *shares)
         )
-    columns = ("split", *(TableColumn(name, right=True) for name in CUTS))
+    columns = [TableColumn("split"), *(TableColumn(name, right=True) for name in CUTS)]
     given = record.get("data") or {}
-    prints = [(f"fingerprint of {split}", Code(str(value))) for split, value in given.items()]
+    prints: list[tuple[Inline, Inline]] = [
+        (f"fingerprint of {split}", Code(str(value))) for split, value in given.items()
+    ]
     prints += [
         ("tokenizer", Code(str(record.get("tokenizer", "–")))),
         ("start", str(record.get("start", "scratch"))),

@@ -253,7 +253,8 @@ def cell_of(run: IndexedRun | None, span: tuple[float, float] | None) -> Markup:
         return inline(state("waiting"))
     curve: Inline = sparkline(run.summary, span) if len(run.summary.curve.values) > 1 else ""
     bar = progress_bar(run.share) if run.grows else Markup("")
-    link = element("a", inline(score_of(run)), href=page_of(run.address), aria_label=f"Run {run.address}")
+    whose = element("span", f"{run.folder.parent.name}, {run.folder.name}: ", class_="hidden")
+    link = element("a", whose, inline(score_of(run)), href=page_of(run.address))
     return inline((state_of(run), " ")) + inline(curve) + bar + Markup(" ") + link
 
 

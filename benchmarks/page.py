@@ -1,0 +1,199 @@
+"""The page: how soon 1,000 runs are shown, how it answers under load, and what it costs a training."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.measure import row
+
+RUNS, VIEWERS, RATE, SECONDS = 1_000, 100, 50, 10
+TINY = ("model.layers=2", "model.width=64", "training.evaluate_every=1000000", "training.budget.epochs=1000")
+
+
+def rows() -> list[dict[str, object]]:
+    with tempfile.TemporaryDirectory() as place:
+        root = Path(place) / "runs"
+        first = root / "run-0"
+        train(first, "training.budget.steps=20")
+        for number in range(1, RUNS):
+            copy_run(first, root / f"run-{number}")
+        with served(root) as port:
+            return [home(port), *under_load(port, root)]
+
+
+def train(folder: Path, *settings: str) -> None:
+    words = [word for one in (*TINY, *settings) for word in ("--set", one)]
+    subprocess.run(
+        [sys.executable, "-m", "attnlab", "train", "mini-gpt", *words, "--out", str(folder)],
+        check=True,
+        capture_output=True,
+    )
+
+
+def copy_run(run: Path, to: Path) -> None:
+    """Its records alone: checkpoints are not read by the list."""
+    to.mkdir()
+    for name in ("run.json", "metrics.jsonl", "checks.json", "samples.txt"):
+        shutil.copy(run / name, to / name)
+
+
+@contextmanager
+def served(root: Path) -> Iterator[int]:
+    command = [sys.executable, "-m", "attnlab", "serve", str(root), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        line = process.stderr.readline()
+        port = int(line.partition("127.0.0.1:")[2].partition("/")[0])
+        ask(port, "/")
+        yield port
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def ask(port: int, path: str) -> float:
+    """Seconds until an answer is there, whole."""
+    began = time.perf_counter()
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path)
+    answer = connection.getresponse()
+    answer.read()
+    connection.close()
+    assert answer.status == 200, (path, answer.status)
+    return time.perf_counter() - began
+
+
+def home(port: int) -> dict[str, object]:
+    seconds = statistics.median(ask(port, "/") for _ in range(9))
+    return row(
+        f"the page's list of {RUNS:,} runs, seconds",
+        seconds,
+        "at most 0.3",
+        seconds <= 0.3,
+        f"{seconds:.2f} s",
+    )
+
+
+def under_load(port: int, root: Path) -> list[dict[str, object]]:
+    """A run trains, with and without viewers in turns, while requests come at a fixed rate."""
+    folder = root / "live"
+    words = [word for one in TINY for word in ("--set", one)]
+    training = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "attnlab",
+            "train",
+            "mini-gpt",
+            *words,
+            "--out",
+            str(folder),
+            "--threads",
+            "1",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while steps(folder) < 5:
+            time.sleep(0.2)
+            assert training.poll() is None, "the training ended"
+        ask(port, "/runs/live")
+        alone, watched, times = [], [], list[float]()
+        for _ in range(3):
+            alone.append(rate(folder))
+            with viewers(port):
+                watched.append(rate(folder))
+            with viewers(port):
+                times += requests(port)
+    finally:
+        training.terminate()
+        training.wait(60)
+    slowed = 1 - statistics.median(watched) / statistics.median(alone)
+    slowest = statistics.quantiles(times, n=100)[98]
+    return [
+        row(
+            f"the page, p99 of {RATE} requests a second beside {VIEWERS} viewers, seconds",
+            slowest,
+            "at most 0.2",
+            slowest <= 0.2,
+            f"median {statistics.median(times) * 1000:.0f} ms, p99 {slowest * 1000:.0f} ms, n = {len(times)}",
+        ),
+        row(
+            f"the page, training slowed by {VIEWERS} viewers, %",
+            100 * slowed,
+            "below 3",
+            slowed < 0.03,
+            f"{statistics.median(alone):.1f} and {statistics.median(watched):.1f} steps a second, in turns",
+        ),
+    ]
+
+
+def steps(folder: Path) -> int:
+    file = folder / "metrics.jsonl"
+    return file.read_text().count('"event": "stepped"') if file.exists() else 0
+
+
+def rate(folder: Path) -> float:
+    before, began = steps(folder), time.perf_counter()
+    time.sleep(SECONDS)
+    return (steps(folder) - before) / (time.perf_counter() - began)
+
+
+@contextmanager
+def viewers(port: int) -> Iterator[None]:
+    """So many who look at the run that trains."""
+    streams = []
+    for _ in range(VIEWERS):
+        stream = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        stream.request("GET", "/events/runs/live")
+        streams.append((stream, stream.getresponse()))
+    stopped = threading.Event()
+
+    def read() -> None:
+        import select
+
+        sockets = {answer.fp.fileno(): answer for _, answer in streams if answer.fp is not None}
+        while not stopped.is_set():
+            ready, _, _ = select.select(list(sockets), [], [], 0.2)
+            for number in ready:
+                sockets[number].read1(1 << 16)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        reader.join()
+        for stream, _ in streams:
+            stream.close()
+
+
+def requests(port: int) -> list[float]:
+    """Answers of the list, the run and the API, so many a second whether or not the last has come."""
+    times, threads = list[float](), []
+    paths = ("/", "/runs/live", "/api/runs", "/static/live.js", "/runs/run-1")
+
+    def one(path: str) -> None:
+        times.append(ask(port, path))
+
+    for number in range(RATE * SECONDS):
+        thread = threading.Thread(target=one, args=(paths[number % len(paths)],))
+        thread.start()
+        threads.append(thread)
+        time.sleep(1 / RATE)
+    for thread in threads:
+        thread.join()
+    return times

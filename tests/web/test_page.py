@@ -1,0 +1,195 @@
+"""The page in a real browser: live, by keyboard, on a phone, in the dark; nothing leaves the machine."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from attnlab.config.files import load, to_json
+from tests.browser import CHROMIUM, chromium, without_axe
+from tests.web.serving import server, until
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
+HOUSE = Path(__file__).parents[1] / "session" / "before_house" / "runs.tar.xz"
+SMALL = (
+    *("model.layers=1", "model.width=16", "model.heads=2", "data.tokenizer.vocabulary=200"),
+    *("data.corpus=copy(examples=400)", "data.length=16", "training.evaluate_every=20"),
+)
+
+
+@pytest.fixture(scope="module")
+def folder(served, tmp_path_factory):
+    """Runs of every kind, a finished study, and one with a hostile name."""
+    root = tmp_path_factory.mktemp("page") / "runs"
+    shutil.copytree(served, root)
+    with tarfile.open(HOUSE) as house:
+        house.extractall(root / "house", filter="data")
+    shutil.copytree(root / "causal", root / "<b>bold & brave</b>")
+    return root
+
+
+@pytest.fixture(scope="module")
+def page_server(folder):
+    with server(folder) as own:
+        yield own
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with chromium() as page:
+        yield page
+
+
+VIEWS = {
+    "home": "/",
+    "a run": "/runs/causal",
+    "an invalid run": "/runs/house/study/runs/zero/seed-0",
+    "a hostile name": f"/runs/{quote('<b>bold & brave</b>')}",
+    "compare": "/compare?run=house/study/runs/dot/seed-0&run=house/study/runs/zero/seed-0",
+    "studies": "/studies",
+    "a study": "/studies/house/study",
+    "parts": "/parts",
+    "a part": "/parts/positions/rotary",
+    "new run": "/new",
+    "try": "/try/causal",
+    "inside": "/inside/causal",
+    "not found": "/runs/nothing",
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_at_both_widths_and_in_both_schemes(page_server, tab, view):
+    for width, dark in ((1280, False), (390, True)):
+        tab.errors.clear()
+        tab.requests.clear()
+        tab.size(width, 900, dark=dark)
+        tab.open(page_server.address + VIEWS[view])
+        tab.until("document.readyState === 'complete' && document.querySelector('h1') !== null")
+        assert tab.run("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+        outside = [url for url in tab.requests if not url.startswith((page_server.address, "data:", "blob:"))]
+        assert not outside, outside
+        missing = ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
+        assert [error for error in tab.errors if view != "not found" or error not in missing] == []
+        assert tab.run("document.querySelectorAll('b[onerror], img[onerror], h1 b').length") == 0
+        if not without_axe():
+            assert tab.barriers() == []
+
+
+def test_keyboard_reaches_what_can_be_pressed_and_the_focus_is_seen(page_server, tab):
+    tab.size(1280, 900)
+    tab.open(page_server.address + "/")
+    tab.until("document.querySelectorAll('#runs tbody tr').length > 5")
+    places = []
+    for _ in range(12):
+        tab.press("Tab")
+        places.append(tab.run("document.activeElement.id || document.activeElement.textContent.trim()"))
+    assert places[0] == "Skip to the content"
+    assert {"Runs", "Studies", "New run", "Parts", "wanted"} <= set(places)
+    assert tab.run("getComputedStyle(document.activeElement).outlineWidth") == "2px"
+
+
+def test_runs_are_searched_filtered_and_sorted(page_server, tab):
+    tab.size(1280, 900)
+    tab.open(page_server.address + "/")
+    tab.until("document.querySelectorAll('#runs tbody tr').length > 5")
+    shown = "[...document.querySelectorAll('#runs tbody tr:not([hidden]) th')].map(c => c.dataset.value)"
+    every = tab.run(shown)
+    tab.run("wanted.value = 'DOT'; wanted.dispatchEvent(new Event('input', {bubbles: true}))")
+    assert tab.run(shown) and all("dot" in name for name in tab.run(shown))
+    tab.run("wanted.value = ''; wanted.dispatchEvent(new Event('input', {bubbles: true}))")
+    tab.run("document.querySelector('input[value=invalid]').click()")
+    invalid = tab.run(shown)
+    assert "house/study/runs/zero/seed-0" in invalid
+    assert "house/study/runs/dot/seed-0" not in invalid
+    tab.run("document.querySelector('input[value=all]').click()")
+    tab.run("sorted.value = 'name'; sorted.dispatchEvent(new Event('change', {bubbles: true}))")
+    assert sorted(tab.run(shown)) == sorted(every)
+    assert tab.run(shown) == tab.run(f"{shown}.sort((a, b) => a.localeCompare(b, 'en', {{numeric: true}}))")
+    assert tab.run("document.getElementById('compare').disabled")
+    tab.run("[...document.querySelectorAll('#runs input')].slice(0, 2).forEach(b => b.click())")
+    tab.run("document.getElementById('compare').click()")
+    tab.until("location.pathname === '/compare'")
+
+
+def test_a_form_says_what_the_command_line_says_and_begins_the_run(page_server, tab, folder):
+    tab.size(1280, 900)
+    tab.open(page_server.address + "/new?config=mini-gpt")
+    tab.until("document.getElementById('command').textContent.includes('attnlab train mini-gpt')", 90)
+    typed = "document.querySelector('[data-key=\"{}\"] input').value = '{}'; "
+    typed += "document.querySelector('[data-key=\"{}\"] input')"
+    typed += ".dispatchEvent(new Event('input', {{bubbles: true}}))"
+    wrong = subprocess.run(
+        [sys.executable, "-m", "attnlab", "train", "mini-gpt", "--set", "model.width=130"],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    tab.run(typed.format("model.width", "130", "model.width"))
+    tab.until("[...document.querySelectorAll('.wrong-said')].some(p => p.textContent.includes('130'))", 60)
+    said = tab.run("[...document.querySelectorAll('.wrong-said')].map(p => p.textContent).join('')")
+    assert said.strip() in wrong.stderr.replace("\n", " ").replace("  ", " ")
+    assert tab.run("document.getElementById('begin').disabled")
+    chosen = [change.partition("=") for change in SMALL if not change.startswith("data.")]
+    for key, _, value in chosen:
+        tab.run(typed.format(key, value, key))
+    tab.run(typed.format("training.budget.steps", "100000", "training.budget.steps"))
+    tab.run("document.getElementById('name').value = 'begun-here'")
+    tab.until("!document.getElementById('begin').disabled", 60)
+    assert "--set model.width=16" in tab.run("document.getElementById('command').textContent")
+    tab.run("document.getElementById('begin').click()")
+    tab.until("location.pathname === '/runs/begun-here'", 90)
+    # it goes on: numbers change in place, and it stops where it is asked to
+    tab.until("/[1-9]\\d* steps?/.test(document.getElementById('headline').textContent)", 120)
+    before = tab.run("document.getElementById('headline').textContent")
+    tab.until(f"document.getElementById('headline').textContent !== {json.dumps(before)}", 60)
+    assert tab.run("performance.getEntriesByType('navigation').length") == 1
+    assert tab.errors == []
+    tab.run("document.querySelector('[data-live=actions] form button').click()")
+    tab.until("document.getElementById('headline').textContent.startsWith('Interrupted')", 90)
+    stopped = json.loads((folder / "begun-here" / "run.json").read_text())
+    assert stopped["status"] == "interrupted"
+    assert (folder / "begun-here" / "checkpoints" / f"step-{stopped['step']}").is_dir()
+    # and resumes, up to a step that is given
+    more = stopped["step"] + 3
+    tab.until("document.querySelector('[data-live=actions] input[name=amount]') !== null", 30)
+    tab.run(f"document.querySelector('input[name=amount]').value = '{more}'")
+    tab.run("document.querySelector('[data-live=actions] form button').click()")
+    until(lambda: json.loads((folder / "begun-here" / "run.json").read_text()).get("step") == more, 120)
+    tab.until("!document.getElementById('headline').textContent.startsWith('Interrupted')", 60)
+
+
+def test_a_study_from_click_to_verdict(page_server, tab, folder):
+    base = to_json(
+        load("mini-gpt", set=[*SMALL, "training.budget.steps=6", "training.budget.epochs=unlimited"])
+    )
+    study = {"question": "Do positions matter?", "arms": {"with": {}, "without": {"model.positions": "none"}}}
+    study |= {"seeds": 2, "base": {name: value for name, value in base.items() if name != "seed"}}
+    lines = [f"question = {json.dumps(study['question'])}", "seeds = 2", 'base = "mini-gpt"']
+    lines += ["[set]", *(f"{json.dumps(k)} = {v}" for k, v in toml_settings())]
+    lines += ["[arms.with]", "[arms.without]", '"model.positions" = "none"']
+    (folder / "matter.toml").write_text("\n".join(lines))
+    tab.size(1280, 900)
+    tab.open(page_server.address + "/studies")
+    tab.until("document.getElementById('file') !== null", 90)
+    tab.run("document.getElementById('file').value = 'matter.toml'")
+    tab.run("document.getElementById('file').form.querySelector('button').click()")
+    tab.until("location.pathname === '/studies/matter'", 120)
+    tab.until("document.querySelectorAll('.grid-of-seeds tbody tr').length === 2", 60)
+    tab.until("document.querySelector('.contents a') !== null", 240)  # the report is there
+    answer = json.loads((folder / "matter" / "results.json").read_text())
+    assert {arm["name"] for arm in answer["arms"]} == {"with", "without"}
+    assert tab.run("document.querySelectorAll('.grid-of-seeds tbody td').length") == 4
+    assert tab.errors == []
+
+
+def toml_settings():
+    for change in (*SMALL, "training.budget.steps=6"):
+        key, _, value = change.partition("=")
+        yield key, value if value.replace(".", "").isdigit() else json.dumps(value)
