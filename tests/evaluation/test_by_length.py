@@ -1,6 +1,7 @@
 """Scores by the length of the source: buckets that hold every text once, each scored as if it were alone."""
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from attnlab.evaluation.evaluation_result import DefinedScore, EvaluationResult
 from attnlab.evaluation.written_texts import of_texts
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import Examples
+from attnlab.studies.report.sections.predictions import length_line
 from tests.metrics.noisy_texts import altered, written
 
 
@@ -65,3 +67,12 @@ def test_nothing_is_said_of_few_texts_or_of_one_length():
     columns = written(n=60).columns
     unsourced = Examples({name: columns[name] for name in columns if name != "source"})
     assert scores_by_length(unsourced) == () != scores_by_length(written(n=60))
+
+
+def test_seeds_give_no_interval_beyond_what_a_score_can_be():
+    about = {"least": 6, "most": 6, "mean": 6.0, "unit": "words", "n": 20}
+    runs = [[about | {"scores": {"chrf": {"value": value, "low": 1.0, "high": 99.0}}}] for value in (10, 60)]
+    line = length_line(SimpleNamespace(name="one", label="one", ink="blue"), runs, "chrf")
+    assert (line.low, line.high, line.hover) == ([0.0], [100.0], ["6 words, 20 texts"])
+    alone = length_line(SimpleNamespace(name="one", label="one", ink="blue"), runs[:1], "chrf")
+    assert (alone.low, alone.high) == ([1.0], [99.0])

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from attnlab.checks.learned import Learned
+from attnlab.config.files import config_of
 from attnlab.evaluation.documents import document_losses
 from attnlab.evaluation.word_frequencies import WordFrequencies, frequency_losses, row_frequencies
 from attnlab.metrics.metric import Examples
 from attnlab.model.losses import IGNORE
+from attnlab.session.session import Session
 from tests.checks.cases import WORDS, config
-from tests.training.small_run import set_up
+from tests.evaluation.copying_run import PREFIXED, copying
+from tests.training.small_run import merged, set_up
 
 D = 0.75
 
@@ -76,6 +79,19 @@ def test_every_target_costs_what_a_slow_count_says(task):
         assert counted.losses[name].targets.sum() == targets
     model = document_losses(evaluator)
     assert (model.targets == counted.losses["unigram"].targets).all()  # text by text, what the model is asked
+
+
+def test_a_source_in_the_same_row_is_not_counted(tmp_path):
+    """Only what follows it is predicted: counts of sources would make a baseline that any model is above."""
+    session = Session(config_of(merged(copying(tmp_path), PREFIXED)))
+    rows = session.dataset.rows("train")
+    counts = WordFrequencies.of(rows, session.task)
+    texts = [rows.ragged("ids", row).tolist() for row in range(len(rows))]
+    behind = [text[rows.scalar("source", row) :] for row, text in enumerate(texts)]
+    expected = Counter(token for text in behind for token in text)
+    assert 0 < expected.total() < sum(map(len, texts)) / 1.5
+    assert {token: count for token, count in enumerate(counts.counts.tolist()) if count} == expected
+    assert counts.pair_counts.sum() == expected.total()  # the first of a target follows the end of its source
 
 
 def test_shares_are_a_distribution_after_every_word():

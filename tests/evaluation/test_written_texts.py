@@ -14,7 +14,7 @@ from attnlab.config.files import config_of
 from attnlab.config.values import ConfigError
 from attnlab.data.encode.texts import ends
 from attnlab.evaluation.evaluator import Evaluation
-from attnlab.evaluation.written_texts import FILE, of_texts, read_texts
+from attnlab.evaluation.written_texts import FILE, of_texts, read_texts, save_texts
 from attnlab.generation.beam import beam_search
 from attnlab.generation.generate import generate
 from attnlab.generation.target_writer import alike
@@ -207,8 +207,22 @@ def test_early_stopping_by_a_score_of_texts():
     silent = replace(worse[0], scores={}, texts=None)
     assert judged(replace(state, step=20), silent, "bleu") == replace(state, step=20)
     assert standard_error(silent, "bleu") == 0
+
+
+def test_a_score_that_dev_cannot_have_is_refused_before_the_first_step(tmp_path, unchecked):
+    given = copying(tmp_path, best_by="bleu")
+    given["data"]["corpus"] = str(tmp_path / "short.jsonl")
+    pairs = [{"text": f"word{n} here now", "target": f"word{n} here now"} for n in range(200)]
+    (tmp_path / "short.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
     with pytest.raises(ConfigError, match="BLEU needs references of four words or more; use chrf"):
-        judged(state, replace(worse[0], scores={}), "bleu")
+        train(config_of(given), tmp_path / "run")
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_texts_are_kept_with_every_sign_that_ends_a_line_somewhere(tmp_path):
+    texts = of_texts(["one\u2028two", "three\x85four", "five\x0c\x1csix", "seven\r\neight"])
+    save_texts(tmp_path, {"generated": texts, "reference": texts})
+    assert read_texts(tmp_path)["generated"].tolist() == texts.tolist()
 
 
 def evaluation_of(text):

@@ -142,7 +142,7 @@ def test_a_file_may_lose_the_ends_of_long_lines_and_what_is_odd_is_told(translat
     assert "--cut end" in str(refused.exception)
     told = command("predict", translating, "--data", file, "--out", to, "--cut", "end").stdout
     told = " ".join(told.split())
-    assert "3 rows judged" in told and "1 of 3 texts cut" in told
+    assert "Predictions of 3 rows" in told and "1 of 3 texts cut" in told
     assert "(Cyrillic, CJK): “к о т 猫”" in told
     trained = Trained.at(translating)
     with pytest.warns(UserWarning, match="cut"):
@@ -151,6 +151,13 @@ def test_a_file_may_lose_the_ends_of_long_lines_and_what_is_odd_is_told(translat
     candidates = trained.candidates(["the cat", "the кот 猫 ."], best=1)
     unended = sum(not best[0].stopped for best in candidates)
     assert summary["unseen"] == list("кот猫") and summary["unended"] in (unended, unended + 1)
+
+
+def test_a_table_is_not_read_as_lines(translating, tmp_path):
+    file, to = tmp_path / "rows.tsv", tmp_path / "out.txt"
+    file.write_text("text\tnumber\nthe cat\t1\n")
+    refused = command("predict", translating, "--data", file, "--out", to)
+    assert refused.exit_code and "rows.tsv is a table" in str(refused.exception) and not to.exists()
 
 
 def test_to_cut_texts_is_for_translators(tmp_path):
@@ -242,5 +249,8 @@ def test_the_alignment_is_drawn_below_the_translation(translating, continuing):
     shown = command("translate", translating, TEXTS[0], "--alignment").stdout
     assert shown.splitlines()[0] == Trained.at(translating).translate(TEXTS[0])
     assert "Alignment by cross-attention layer" in shown and "Without this head" in shown
+    cut = command("translate", translating, "dog " * 200, "a dog", "--cut", "end", "--alignment")
+    assert cut.exit_code == 0 and "Text 1 was cut" in cut.stderr
+    assert cut.stdout.count("Alignment by cross-attention layer") == 1
     refused = command("translate", continuing, TEXTS[0], "--alignment")
     assert refused.exit_code and "explain attention" in str(refused.exception)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from attnlab.documents.descriptions import description
+from attnlab.documents.html import canvas
 from attnlab.documents.nodes import Figure, Heat, Table
 from attnlab.documents.plotly_figures import heatmap
 from attnlab.documents.print_maps import map_drawing
@@ -99,5 +100,8 @@ def test_a_map_of_other_columns_than_rows_is_drawn_as_such():
     assert description(chart) == "2 written by 3 source; the largest: y attends to a, 0.9."
     letters = [mark.text for mark in map_drawing([chart], ["arm"]).marks if hasattr(mark, "text")]
     assert "0 a  1 b  2 c" in letters and "x 0" in letters and "2" in letters
+    assert "aspect-ratio: 1.50" in canvas(Figure({"": [chart]}, square=True))
+    of_itself = Heat(["x", "y"], [[0.1, 0.9], [0.8, 0.2]], 1.0)
+    assert "aspect-ratio" not in canvas(Figure({"": [of_itself]}, square=True))
     same = map_drawing([replace(chart, keys=())], ["arm"])
     assert same.height < map_drawing([chart], ["arm"]).height

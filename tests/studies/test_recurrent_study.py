@@ -187,6 +187,30 @@ def test_times_by_the_clock_are_those_of_each_arm_at_each_length(monkeypatch):
     assert torch.get_num_threads() == usual
 
 
+def test_rounds_that_take_too_long_are_fewer_and_whole(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(step_timing.time, "perf_counter", lambda: now[0])
+
+    def step(length):
+        now[0] += length
+        return torch.zeros(())
+
+    def rounds():
+        times = step_timing.step_times(
+            {"one": step}, {"one": lambda loss: None}, [3, 5], threads=(1, 2), rounds=6
+        )
+        assert {len(own) for by_length in times.seconds["one"].values() for own in by_length} == {
+            times.rounds
+        }
+        return times.rounds
+
+    assert rounds() == 6, "16 seconds a round"
+    monkeypatch.setattr(step_timing, "PATIENCE", 60.0)
+    assert rounds() == 3, "the first warms up"
+    monkeypatch.setattr(step_timing, "PATIENCE", 1.0)
+    assert rounds() == 2
+
+
 def test_the_study_ends_with_its_figures_and_their_numbers(tmp_path, monkeypatch, unchecked):
     whole = builtin("recurrent").only(["gru"])
     few = {**whole.set, "data.corpus.examples": 200, "data.dev_share": 0.1}

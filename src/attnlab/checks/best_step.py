@@ -90,7 +90,7 @@ def evaluations(folder: Path) -> dict[int, dict[str, float]]:
 def evaluation_events(folder: Path) -> Iterator[dict[str, Any]]:
     """The evaluations of a run's history, line by line."""
     file = folder / HISTORY
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+    for line in file.read_bytes().splitlines() if file.is_file() else ():
         try:
             event: dict[str, Any] = json.loads(line)
         except ValueError:

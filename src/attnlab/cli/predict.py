@@ -35,6 +35,7 @@ from attnlab.cli.generate import characters_sentence
 from attnlab.cli.translate import CutOption, unended_sentence
 from attnlab.config.values import ConfigError, coerce
 from attnlab.config.visible_text import as_cell, visible_json
+from attnlab.config.wording import count_of
 from attnlab.documents.nodes import (
     Bar,
     Marked,
@@ -206,9 +207,8 @@ def shown_rows(
 
 
 def report(summary: dict[str, Any], trained: Trained) -> None:
-    skipped = f", {summary['skipped']:,} broken left out" if summary["skipped"] else ""
-    rows = "1 row" if summary["rows"] == 1 else f"{summary['rows']:,} rows"
-    out.say(f"{rows} judged{skipped}; predictions are in {summary['out']}.")
+    skipped = f"; {summary['skipped']:,} broken left out" if summary["skipped"] else ""
+    out.say(f"Predictions of {count_of(summary['rows'], 'row')} are in {summary['out']}{skipped}.")
     warnings = [f"{summary['cut']}." if summary["cut"] else ""]
     warnings += [unended_sentence(summary.get("unended", 0)), characters_sentence(summary.get("unseen", ()))]
     for warning in filter(None, warnings):

@@ -27,7 +27,7 @@ from attnlab.documents.nodes import MarkedSpan, Number, Table, Tone, toned
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
-    from attnlab.session.translating import Candidate
+    from attnlab.session.translating import Candidate, Translator
 
 BeamOption = Annotated[int, typer.Option(help="Beam width; 1: greedy.", min=1, max=MOST)]
 PenaltyOption = Annotated[
@@ -140,7 +140,7 @@ def write_targets(
     else:
         show(texts, candidates, several=best > 1)
     if alignment:
-        show_alignment(trained, texts, [found[0].text for found in candidates])
+        show_alignment(translator, texts, [found[0].text for found in candidates])
     exit_unsound(trained.unsound, allow)
 
 
@@ -175,15 +175,18 @@ def unended_sentence(unended: int) -> str:
     return f"{count_of(unended, 'text')} cut off at {length}." if unended else ""
 
 
-def show_alignment(trained: Trained, texts: list[str], written: list[str]) -> None:
+def show_alignment(translator: Translator, texts: list[str], written: list[str]) -> None:
     """The cross-attention head that the output needs most, on each text and its translation."""
+    trained = translator.trained
     if not trained.reads_source:
         raise ConfigError(
             "This model reads source and target in one row and has no attention between two; see all of its "
             f"heads: attnlab explain attention {trained.folder} --text …"
         )
-    for text, target in zip(texts, written, strict=True):
-        if target:
+    for number, (text, target) in enumerate(zip(texts, written, strict=True), start=1):
+        if translator.is_too_long(text):
+            err.say(toned(Tone.WARNING, f"Text {number} was cut, so its alignment is not drawn."))
+        elif target:
             maps = trained.attention(text, target)
             out.show(maps.large(maps.chosen))
 

@@ -70,3 +70,8 @@ def first_upper(text: str) -> str:
 def phrase(text: str) -> str:
     """Within a sentence: without its capital and full stop."""
     return text[:1].lower() + text[1:].rstrip(".")
+
+
+def range_of(least: int, most: int) -> str:
+    """From the least to the most: "7 to 9", or "6" where they are one."""
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"

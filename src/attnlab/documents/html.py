@@ -29,6 +29,8 @@ from attnlab.documents.palette import variables
 from attnlab.documents.scale import round_numbers
 
 TAGS = {Tone.STRONG: "b", Tone.ITALIC: "em"}
+FLATTEST = 1.8
+"""How many times as wide as high a map may be: below it there are the names of its columns."""
 WHOLE = 28
 """Characters up to which an arm's name is not broken where there is room."""
 
@@ -311,13 +313,21 @@ def canvas(node: n.Figure) -> Markup:
     panels = []
     for panel, chart in zip(node.panels, charts, strict=True):
         whose = f"{panel.text}: " if panel else ""
-        named = {"aria_label": f"{whose}{description(chart)}", "data_whose": whose}
+        named = {"aria_label": f"{whose}{description(chart)}", "data_whose": whose, **_shape(chart)}
         drawn = element("div", class_=look, role="img", **named)
         panels.append(element("div", _panel_name(panel), drawn, class_="panel"))
     parts.append(element("div", *panels, class_="panels panels-many" if len(panels) > 1 else "panels"))
     parts += [element("figcaption", inline(node.note))] if node.note else []
     own = {"id": f"plot-{node.anchor}", "data_plot": node.anchor, "aria_label": node.alt}
     return element("figure", *parts, class_="plot", **own)
+
+
+def _shape(chart: n.Chart) -> dict[str, str]:
+    """A map of few rows and many columns is lower than it is wide, so that its cells stay about square."""
+    if not isinstance(chart, n.Heat) or not chart.keys:
+        return {}
+    ratio = min(max(len(chart.keys) / max(1, len(chart.tokens)), 1), FLATTEST)
+    return {"style": f"aspect-ratio: {ratio:.2f}"}
 
 
 def _control(anchor: str, place: int, control: n.Control) -> Markup:

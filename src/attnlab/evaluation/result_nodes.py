@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from attnlab.checks.wording.of_scores import honest_meaning
+from attnlab.config.wording import range_of
 from attnlab.data.encode.encoding import MUCH
 from attnlab.documents.nodes import (
     Axis,
@@ -202,7 +203,7 @@ def length_table(buckets: Sequence[LengthScores]) -> Table:
     names = list(buckets[0].scores)
     rows: list[tuple[Inline, ...]] = [
         (
-            f"{one.least}" if one.least == one.most else f"{one.least} to {one.most}",
+            range_of(one.least, one.most),
             one.n,
             *(estimate_number(name, score) for name, score in one.scores.items()),
         )
@@ -219,7 +220,7 @@ def length_figure(buckets: Sequence[LengthScores]) -> Figure:
     name = next(iter(buckets[0].scores))
     scores, title = [one.scores[name] for one in buckets], measure_title(name)
     low, high = ([getattr(score, end) for score in scores] for end in ("low", "high"))
-    hover = [f"{one.least} to {one.most} {one.unit}, {one.n:,} texts" for one in buckets]
+    hover = [f"{range_of(one.least, one.most)} {one.unit}, {one.n:,} texts" for one in buckets]
     line = Line(title, [one.mean for one in buckets], [s.value for s in scores], low, high, hover=hover)
     chart = Lines([line], Axis(f"{buckets[0].unit} of the source"), Axis(title, from_zero=True))
     note = "A point is a bucket of sources at its mean length; the band is the 95% interval over texts."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +55,8 @@ class WordFrequencies:
         """Those of the rows that a task is trained on."""
         size, special = task.vocabulary.size, task.vocabulary.special
         counts, pairs = np.zeros(size, np.int64), [np.zeros(0, np.int64)]
-        for before, tokens in _neighbours(rows, task.predicted_column):
-            wanted = ~special[tokens] if task.fills else before != NONE
+        for before, tokens, asked in _neighbours(rows, task.predicted_column):
+            wanted = asked & (~special[tokens] if task.fills else before != NONE)
             counts += np.bincount(tokens[wanted], minlength=size)
             paired = wanted & (before != NONE)
             pairs.append(before[paired] * size + tokens[paired])
@@ -101,8 +101,9 @@ class WordFrequencies:
         return nats
 
 
-def _neighbours(rows: Rows, column: str) -> Iterator[tuple[Ids, Ids]]:
-    """(before, tokens) of the parts of all rows: the first of a row has none before it."""
+def _neighbours(rows: Rows, column: str) -> Iterator[tuple[Ids, Ids, NDArray[np.bool_]]]:
+    """(before, tokens, asked) of the parts of all rows: the first of a row has none before it, and a source
+    that shares the row of its target is not asked for."""
     counted = 0
     for part in rows.parts:
         tokens = np.asarray(part[column][: MOST - counted]).astype(np.int64)
@@ -111,7 +112,18 @@ def _neighbours(rows: Rows, column: str) -> Iterator[tuple[Ids, Ids]]:
         before[1:] = tokens[:-1]
         before[first[first < len(tokens)]] = NONE
         counted += len(tokens)
-        yield before, tokens
+        yield before, tokens, _after_source(part, column)[: len(tokens)]
+
+
+def _after_source(part: Mapping[str, NDArray[Any]], column: str) -> NDArray[np.bool_]:
+    """Which tokens of a part's rows stand behind the source that shares their row, where one does."""
+    bounds = part[f"{column}.bounds"]
+    if "source" not in part:
+        return np.ones(int(bounds[-1]), bool)
+    lengths = np.diff(bounds)
+    place = np.arange(int(bounds[-1])) - np.repeat(bounds[:-1], lengths)
+    after: NDArray[np.bool_] = place >= np.repeat(part["source"], lengths)
+    return after
 
 
 def targets_of(prepared: Prepared, task: Task) -> tuple[Ids, Ids]:

@@ -39,20 +39,32 @@ class TextWriter(TargetWriter):
 
     def __call__(self, count: int | None = None) -> Examples:
         """Of the first examples, or of all; the model's mode and the random numbers stay as they are."""
-        texts, numbers = self.texts(), self.rows.scalars("example")[:count]
-        examples = [texts[number] for number in numbers]
-        sources = [self.source(row) for row in range(len(examples))]
+        asked = self.asked(count)
+        sources = [self.source(row) for row in range(len(asked[REFERENCE]))]
         with undisturbed(self.model) as model, torch.random.fork_rng():
             in_order = each_of(sources, partial(self.write, model), device=self.device, sharing=self.sharing)
         return Examples(
             {
                 GENERATED: of_texts([self.tokenizer.target.decode(text.new).strip() for text in in_order]),
-                REFERENCE: of_texts([example.target or "" for example in examples]),
-                SOURCE: of_texts([example.text for example in examples]),
+                **asked,
                 STOPPED: np.array([text.stopped for text in in_order], bool),
                 WRITTEN_IDS: ids_of([text.new for text in in_order]),
             }
         )
+
+    def asked(self, count: int | None = None) -> dict[str, NDArray[Any]]:
+        """What texts are written for, and what they are to be."""
+        texts, numbers = self.texts(), self.rows.scalars("example")[:count]
+        examples = [texts[number] for number in numbers]
+        return {
+            REFERENCE: of_texts([example.target or "" for example in examples]),
+            SOURCE: of_texts([example.text for example in examples]),
+        }
+
+    def ideal(self, count: int | None = None) -> Examples:
+        """The columns of a model that writes every reference: the scores that they have, others can have."""
+        asked = self.asked(count)
+        return Examples({GENERATED: asked[REFERENCE], **asked, STOPPED: np.ones(len(asked[REFERENCE]), bool)})
 
     def source(self, row: int) -> list[int]:
         """What is read before the target: a row of its own, or the part of one that is marked."""
@@ -105,7 +117,7 @@ def read_texts(folder: Path) -> dict[str, NDArray[Any]]:
     file = folder / FILE
     if not file.is_file():
         return {}
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in file.read_bytes().splitlines()]  # str.splitlines parts texts too
     columns = {name: [row[name] for row in rows] for name in KEPT if all(name in row for row in rows)}
     return {
         name: np.array(column, bool) if name == STOPPED else of_texts(column)

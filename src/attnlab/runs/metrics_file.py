@@ -79,7 +79,7 @@ def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
     with file.open("rb") as stream:
         whole = file.stat().st_size
         stream.seek(max(whole - size, 0))
-        lines = stream.read().decode(errors="replace").splitlines()
+        lines = [line.decode(errors="replace") for line in stream.read().splitlines()]
     return list(events_of(lines if whole <= size else lines[1:]))  # the first may be cut
 
 

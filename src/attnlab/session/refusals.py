@@ -5,6 +5,8 @@ Every number of memory and time is a lower bound, so that nothing is refused tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from attnlab.config import schema
 from attnlab.config.memory import machine_bytes
 from attnlab.config.schema import SCRATCH
@@ -13,6 +15,7 @@ from attnlab.data.batching import BATCHING
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.loader import Loader
+from attnlab.evaluation.written_texts import TextWriter
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import is_of_texts
 from attnlab.model.adapters import ADAPTERS
@@ -34,6 +37,9 @@ LONGEST_STEP, LONGEST_RUN = 3600.0, 365 * 86400.0
 """Seconds of a step, before whose end nothing is seen or saved, and of a whole run."""
 FLOAT, TRAINED = 4, 3
 """Bytes of a number, and numbers of a trained weight: itself, its gradient, and one of the optimizer's."""
+
+NEEDED_BY = {"bleu": "BLEU needs references of four words or more; use chrf or exact_text."}
+"""What references must have for a score to exist, and what else to choose by."""
 
 
 # ---------------------------------------------------------------- parts that do not go together
@@ -156,6 +162,18 @@ def refuse_unknown_best(config: schema.Config, task: Task) -> None:
             f'training.best_by is "{metric}", a score of written texts, and none are written; set '
             'training.generate_every = "evaluation".'
         )
+
+
+def refuse_unscored(config: schema.Config, task: Task, writer: Callable[[], TextWriter]) -> None:
+    """A score of texts that chooses the best checkpoint, and that even the references of dev have not."""
+    settings = config.training
+    metric = settings.deciding(task.metrics)
+    if settings.generate_every == "never" or not is_of_texts(METRICS[metric]):
+        return
+    count = None if settings.generate_examples == "all" else settings.generate_examples
+    if not METRICS.build(metric).applies(writer().ideal(count)):
+        fix = NEEDED_BY.get(metric, "Use chrf or exact_text.")
+        raise ConfigError(f'training.best_by is "{metric}", which the texts of dev have not. {fix}')
 
 
 def refuse_token_types(config: schema.Config, needed: int) -> None:

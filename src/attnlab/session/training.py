@@ -28,6 +28,7 @@ from attnlab.runs.folder import FollowedFolder, RunFolder
 from attnlab.runs.metrics_file import MetricsFile
 from attnlab.runs.record import RECORD, Fingerprints
 from attnlab.session.process_turns import ProcessTurns
+from attnlab.session.refusals import refuse_unscored
 from attnlab.session.session import Session
 from attnlab.session.shared_findings import shared_findings
 from attnlab.session.soundness import RunChecks, Watch, known
@@ -140,6 +141,8 @@ def _opened(folder: RunFolder, session: Session, strategy: Strategy, *, resume: 
             _ = session.model  # text that cannot be used is refused here
             with folder.recorded():
                 expected, cut = fingerprints(session), truncation(session)  # all text is encoded, or refused
+                if "dev" in session.dataset.splits.names:
+                    refuse_unscored(config, session.task, lambda: session.writer("dev"))
                 if processes.first:
                     session.tokenizer.save(out)
                 folder.expect(expected)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
-from attnlab.data.corpora.readers import lines_of, undecoded
+from attnlab.data.corpora.readers import lines_of, read_text, reader_of, undecoded
 from attnlab.data.corpora.records import Broken, Tally
 from attnlab.data.encode.encoding import Cut, Cuts
 from attnlab.data.errors import unusable
@@ -104,6 +104,9 @@ class Translator:
         form, length = self.trained.tokenizer.form, self.trained.config.longest_text
         return length - form.single_room if self.trained.reads_source else length - form.pair_room - 1
 
+    def is_too_long(self, text: str) -> bool:
+        return len(self.trained.tokenizer.encode(text.strip())) > self.room
+
     def _sources(self, examples: Sequence[Example]) -> list[list[int]]:
         """The ids of each source without special tokens; none for an empty one."""
         sources = self.trained.tokenizer.encode_many([example.text.strip() for example in examples])
@@ -175,6 +178,11 @@ class LineTranslations:
     def __iter__(self) -> Iterator[str]:
         if not self.file.is_file():
             raise ConfigError(f"There is no file {self.file}; give a file with a text on each line.")
+        if reader_of(self.file) is not read_text:
+            raise ConfigError(
+                f"{self.file} is a table, and a .txt has a line for each line of a plain text; write a table "
+                "with --out out.tsv, which has the translations in a column of their own."
+            )
         tally = Tally(str(self.file), self.skip_bad)
         for _ in tally.sound(self._lines()):
             pass

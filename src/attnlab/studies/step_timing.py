@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 BUSY = 0.1
 """The share of its time that a step may wait for a processor that others have; above it nothing is judged."""
 
+PATIENCE, FEWEST = 120.0, 2
+"""Seconds after which no further round begins, once there are so many: on a machine that others keep busy,
+small steps on several threads wait for each other, and a round may take minutes."""
+
 Step = Callable[[int], "torch.Tensor"]
 """The loss of a step on texts of this length, with its graph."""
 Backward = Callable[["torch.Tensor"], object]
@@ -68,13 +72,16 @@ def step_times(
     rounds: int,
 ) -> StepTimes:
     """Forward and backward of every arm at every length, with each number of threads. Rounds go over all of
-    them in turn, so that a change of the machine meets all alike; the first warms up."""
+    them in turn, so that a change of the machine meets all alike; the first warms up. There are fewer where
+    they take too long."""
     from attnlab.studies.worker import waiting_share
     from attnlab.training.machine import ProcessorTime
 
     seconds = {arm: {count: [list[float]() for _ in lengths] for count in threads} for arm in steps}
-    before = ProcessorTime.now()
+    before, started = ProcessorTime.now(), time.perf_counter()
     for number in range(rounds + 1):
+        if number > FEWEST and time.perf_counter() - started > PATIENCE:
+            break
         for count in threads:
             with threads_of_torch(count):
                 for place, length in enumerate(lengths):

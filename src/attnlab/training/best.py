@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from attnlab.config.values import ConfigError
 from attnlab.evaluation.evaluator import Evaluation
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import is_of_texts
 from attnlab.training.budget import State
-
-SHORT = "BLEU needs references of four words or more; use chrf or exact_text."
 
 
 def judged(state: State, evaluation: Evaluation, metric: str) -> State:
@@ -22,8 +19,6 @@ def judged(state: State, evaluation: Evaluation, metric: str) -> State:
     checkpoints the later has learned longer, at lower rates.
     """
     if metric != "loss" and metric not in evaluation.scores:
-        if evaluation.texts is not None:
-            raise ConfigError(f'training.best_by is "{metric}", which these texts have not. {SHORT}')
         return state  # texts were not written this time, and nothing is known
     score, is_better = evaluation.score(metric), METRICS[metric].is_better
     if state.top_score is None or math.isnan(state.top_score) or is_better(score, state.top_score):

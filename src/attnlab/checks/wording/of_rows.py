@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attnlab.checks.wording.template import Sentences, Template, Values
+from attnlab.config.wording import count_of
 
 NOT_OF_THE_ROWS = "The number is not that of the rows that it is said to be of."
 ONCE = "Score every row of the split once, keep what was said of each, and take metrics from that."
 
 
 def agree(values: Values) -> Sentences:
-    metrics = "metric" if values["metrics"] == 1 else "metrics"
-    found = f"{values['metrics']} {metrics} of {values['n']:,} examples computed a second time"
+    metrics, examples = count_of(values["metrics"], "metric"), count_of(values["n"], "example")
+    found = f"{metrics} of {examples} computed a second time"
     found += ", with the labels of the file" if values["from_file"] else ""
     found += ", intervals by drawing the examples again" if values["intervals"] else ""
     own = ", ".join(values["unconfirmed"])

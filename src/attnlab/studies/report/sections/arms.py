@@ -42,7 +42,8 @@ def arms(study: StudyResults) -> list[Node]:
     if len(groups) > 1:
         told = (
             " Their data, tokenizer or evaluation set differ: rows are in groups, and only rows of the same "
-            "group may be compared. Bits per byte remain comparable across tokenizers, not across texts."
+            "group may be compared. Bits per byte, and scores of written text, remain comparable across "
+            "tokenizers, not across texts."
         )
         shown.append(Notice((strong("Not all arms can be compared."), told), "invalid"))
     for title, metrics in tables.items():

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attnlab.config.wording import range_of
 from attnlab.documents.nodes import (
     Axis,
     Figure,
@@ -21,6 +22,7 @@ from attnlab.documents.nodes import (
     TableColumn,
 )
 from attnlab.evaluation.statistics import mean_of_seeds
+from attnlab.metrics import METRICS
 from attnlab.metrics.classes import BINS
 from attnlab.metrics.measures import form_of, title_of
 from attnlab.studies.report.study_results import Arm, StudyResults
@@ -156,7 +158,7 @@ def length_table(
             Number(line.y[place], low, high, form=form_of(metric))
             for line, (low, high) in zip(lines, ends, strict=True)
         ]
-        rows.append((f"{bucket['least']} to {bucket['most']}", bucket["n"], *numbers))
+        rows.append((range_of(bucket["least"], bucket["most"]), bucket["n"], *numbers))
     heads = [TableColumn(Name(arm.label, arm.ink, arm.sound), right=True) for arm in arms]
     first = TableColumn(f"{buckets[0]['unit']} of the source", whole=True)
     return Table([first, TableColumn("texts", right=True), *heads], rows, title=title_of(metric))
@@ -164,16 +166,18 @@ def length_table(
 
 def length_line(arm: Arm, runs: Sequence[Sequence[Mapping[str, Any]]], metric: str) -> Line:
     """An arm's score in each bucket, which are the same in all of its runs: they have the same sources."""
+    least, most = METRICS[metric].limits
     values, lows, highs = list[float](), list[float | None](), list[float | None]()
     for buckets in zip(*runs, strict=True):
         scores = [bucket["scores"][metric] for bucket in buckets]
         seeds = mean_of_seeds([score["value"] for score in scores])
         several = len(scores) > 1
-        ends = (seeds.low, seeds.high) if several else (scores[0]["low"], scores[0]["high"])
+        between = max(seeds.low, least), min(seeds.high, most)
+        ends = between if several else (scores[0]["low"], scores[0]["high"])
         values.append(seeds.value)
         lows.append(ends[0])
         highs.append(ends[1])
-    hover = [f"{one['least']} to {one['most']} {one['unit']}, {one['n']:,} texts" for one in runs[0]]
+    hover = [f"{range_of(one['least'], one['most'])} {one['unit']}, {one['n']:,} texts" for one in runs[0]]
     means = [one["mean"] for one in runs[0]]
     return Line(arm.name, means, values, lows, highs, hover=hover, label=arm.label, ink=arm.ink)
 
