@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import Field, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from attnlab.config import schema
 from attnlab.config.registry import TABLES, card, locate, table
@@ -30,6 +30,10 @@ class SettingCard:
     choices: tuple[str, ...] = ()
     note: str = ""
     of: str = ""
+    table: str = ""
+    """From which its choices are."""
+    words: tuple[str, ...] = ()
+    """What it takes, where that is one of a few words."""
 
 
 IMPORTS = SettingCard(
@@ -83,7 +87,9 @@ def _card(holder: Any, f: Field[Any], kind: Any, key: str, default: Any) -> Sett
     of = f.metadata.get("table", "listeners" if key == "training.listeners" else "")
     takes = f"a choice of {of}" if kind is Choice else kind_phrase(kind)
     shown = "none" if default == () else str(default).lower() if isinstance(default, bool) else str(default)
-    return SettingCard(key, takes, shown, tuple(table(of)) if of else (), _comments(holder).get(f.name, ""))
+    choices, note = tuple(table(of)) if of else (), _comments(holder).get(f.name, "")
+    words = tuple(map(str, get_args(kind))) if get_origin(kind) is Literal else ()
+    return SettingCard(key, takes, shown, choices, note, table=of, words=words)
 
 
 def _options(of: str, name: str, key: str) -> Iterator[SettingCard]:

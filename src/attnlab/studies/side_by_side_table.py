@@ -33,6 +33,7 @@ def measures_table(comparison: SideBySide, names: Sequence[str]) -> Table:
 def measure_number(name: str, run: RunResult) -> Number:
     """A measure; an accuracy with its interval, which its value and the number of texts give."""
     value, n = run.metrics.get(name), int(run.metrics.get("targets", 0))
+    sound = run.sound is not False
     if name != "accuracy" or value is None or not n:
-        return metric_number(name, value)
-    return Number(value, *wilson(value * n, n), n, form="percent", decimals=1)
+        return metric_number(name, value, sound=sound)
+    return Number(value, *wilson(value * n, n), n, form="percent", decimals=1, sound=sound)

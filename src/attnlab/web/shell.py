@@ -128,9 +128,9 @@ def attention_text(name: str) -> str:
     return (files("attnlab.explain") / "templates" / name).read_text(encoding="utf-8")
 
 
-def template(name: str, **values: object) -> Markup:
+def template(file: str, /, **values: object) -> Markup:
     """A form or the like."""
-    return Markup(_environment().get_template(name).render(**values))
+    return Markup(_environment().get_template(file).render(**values))
 
 
 @cache

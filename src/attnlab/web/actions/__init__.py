@@ -32,4 +32,9 @@ ACTIONS = {
     "feature_map": "attnlab.web.actions.shapes:feature_map",
     "config": "attnlab.web.actions.settings:check_settings",
     "card": "attnlab.web.actions.card:variant_card",
+    "cards": "attnlab.web.actions.parts:cards",
+    "settings": "attnlab.web.actions.parts:settings",
+    "combinations": "attnlab.web.actions.parts:combinations",
+    "paired": "attnlab.web.actions.paired:paired",
+    "studies": "attnlab.web.actions.studies:studies",
 }

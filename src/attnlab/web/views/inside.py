@@ -36,7 +36,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
             eyebrow="without a model, or in one of yours",
             body=element("div", body, class_="asking"),
             here="/inside",
-            scripts=("parts.js",),
+            scripts=("shapes.js",),
         ).html()
 
     @router.get("/inside/{address:path}", response_class=HTMLResponse)

@@ -1,0 +1,120 @@
+"use strict";
+// The form of a new run: what differs from the ready config is checked as one types, by the command line's own rules.
+import { announce, send } from "/static/live.js";
+
+const read = (id) => JSON.parse(document.getElementById(id).textContent);
+const [configs, cards] = [read("configs"), read("cards")];
+const form = document.getElementById("new-run");
+const config = document.getElementById("config");
+const fields = [...form.querySelectorAll("[data-key]")];
+let base = {};
+let waiting = 0;
+let asked = 0;
+
+const parts = (text) => {
+  const found = /^([\w-]+)(?:\((.*)\))?$/.exec(text);
+  return found ? [found[1], found[2] ?? ""] : [text, ""];
+};
+const inputs = (field) => [field.querySelector("select"), field.querySelector("input")];
+const value = (field) => {
+  const [select, input] = inputs(field);
+  if (!select) return input.value.trim();
+  return input.value.trim() ? `${select.value}(${input.value.trim()})` : select.value;
+};
+const show = (field, text) => {
+  const [select, input] = inputs(field);
+  if (!select) { input.value = text; return; }
+  const [kind, options] = parts(text);
+  if (![...select.options].some((option) => option.value === kind)) select.append(new Option(kind));
+  select.value = kind;
+  input.value = options;
+  card(field);
+};
+const card = (field) => {
+  const [select] = inputs(field);
+  if (!select) return;
+  const place = field.querySelector("[data-card]");
+  const table = select.dataset.table;
+  const told = cards[table]?.[select.value];
+  if (!told) return place.replaceChildren();
+  const link = document.createElement("a");
+  link.href = `/parts/${table}/${select.value}`;
+  link.textContent = "card";
+  return place.replaceChildren(`${told} `, link, ".");
+};
+
+const fill = () => {
+  base = configs[config.value];
+  fields.forEach((field) => show(field, base[field.dataset.key] ?? ""));
+  check();
+};
+const changes = () =>
+  fields
+    .filter((field) => value(field) !== (base[field.dataset.key] ?? "") && value(field) !== "")
+    .map((field) => `${field.dataset.key}=${value(field)}`);
+
+const wrong = (place, text) => {
+  place.textContent = text;
+  place.hidden = !text;
+};
+const check = async () => {
+  const mine = ++asked;
+  const together = document.getElementById("together");
+  let answer;
+  try {
+    answer = await send("/api/config", { config: config.value, set: changes() });
+  } catch (error) {
+    answer = { errors: [{ message: error.message, setting: null }], html: "" };
+  }
+  if (mine !== asked) return; // something was typed since
+  fields.forEach((field) => {
+    const error = answer.errors.find((one) => one.setting === field.dataset.key);
+    wrong(field.querySelector(".wrong-said"), error?.message ?? "");
+    inputs(field).forEach((input) => input?.classList.toggle("wrong", Boolean(error)));
+    inputs(field).forEach((input) => (error ? input?.setAttribute("aria-invalid", "true") : input?.removeAttribute("aria-invalid")));
+  });
+  const known = new Set(fields.map((field) => field.dataset.key));
+  const others = answer.errors.filter((one) => !known.has(one.setting));
+  wrong(together, others.map((one) => one.message).join(" "));
+  document.getElementById("begin").disabled = answer.errors.length > 0;
+  if (answer.errors.length) {
+    document.getElementById("facts").replaceChildren();
+    return;
+  }
+  document.getElementById("facts").innerHTML = answer.html; // rendered by the server
+  document.getElementById("command").textContent = answer.command;
+};
+
+form.addEventListener("input", (event) => {
+  if (event.target === config) return fill();
+  const field = event.target.closest("[data-key]");
+  if (!field) return undefined;
+  if (event.target.matches("select")) {
+    const [kind, options] = parts(base[field.dataset.key] ?? "");
+    inputs(field)[1].value = kind === event.target.value ? options : "";
+    card(field);
+  }
+  clearTimeout(waiting);
+  waiting = setTimeout(check, 300);
+  return undefined;
+});
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const said = document.getElementById("begin-said");
+  const button = document.getElementById("begin");
+  button.disabled = true;
+  said.textContent = "Starting …";
+  said.className = "";
+  try {
+    const { there } = await send("/api/train", { config: config.value, set: changes(), name: document.getElementById("name").value });
+    location.assign(there);
+  } catch (error) {
+    said.textContent = error.message;
+    said.className = "tone-wrong";
+    button.disabled = false;
+  }
+});
+document.getElementById("copy").addEventListener("click", () => {
+  navigator.clipboard?.writeText(document.getElementById("command").textContent).then(() => announce("Copied."));
+});
+fill();

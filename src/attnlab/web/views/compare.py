@@ -1,0 +1,248 @@
+"""Runs side by side: curves over a common axis, what may be compared, and how their settings differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query
+from fastapi.responses import HTMLResponse, Response
+from pydantic import BaseModel, Field
+
+from attnlab.config.values import ConfigError
+from attnlab.documents.html import page as page_of_one_file
+from attnlab.documents.markup import element
+from attnlab.documents.nodes import (
+    Axis,
+    Code,
+    Control,
+    DocumentPage,
+    Figure,
+    Form,
+    Inline,
+    Items,
+    Line,
+    Lines,
+    Name,
+    Node,
+    Notice,
+    Number,
+    Section,
+    Sentence,
+    Table,
+    TableColumn,
+    Tone,
+    strong,
+    toned,
+)
+from attnlab.documents.palette import ink
+from attnlab.metrics import METRICS
+from attnlab.metrics.measures import form_of, title_of
+from attnlab.runs.record import differences
+from attnlab.studies.outcome import NoteKind
+from attnlab.studies.side_by_side import SideBySide, side_by_side
+from attnlab.studies.side_by_side_table import measures_table
+from attnlab.web.addresses import address_of, refuse_outside
+from attnlab.web.course import Course
+from attnlab.web.index import IndexedRun
+from attnlab.web.laboratory import Laboratory
+from attnlab.web.shell import ShellPage, nodes, plots_of, template
+from attnlab.web.views.run import file_answer
+from attnlab.web.views.run_nodes import AXES
+
+MOST = 20
+Chosen = Annotated[list[str], Query(max_length=MOST)]
+
+
+class Paired(BaseModel):
+    """The addresses of the runs."""
+
+    run: Annotated[list[str], Field(max_length=MOST)]
+
+
+def routes(laboratory: Laboratory) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/compare", response_class=HTMLResponse)
+    def compare(run: Chosen) -> str:
+        """Two to twenty runs side by side."""
+        shown = document(laboratory, chosen(laboratory, run))
+        query = urlencode([("run", one) for one in run])
+        actions = template("compare_actions.html", runs=run, query=query)
+        body = actions + nodes(shown.nodes)
+        return ShellPage(
+            title="Compare",
+            headline=shown.headline,
+            eyebrow=element("a", "Runs", href="/") + " / compare",
+            body=nodes(shown.lead) + body,
+            here="/",
+            scripts=("compare.js",),
+            data={"plots": plots_of(shown.nodes)},
+        ).html()
+
+    @router.post("/api/paired")
+    async def paired(asked: Paired) -> dict[str, str]:
+        """Differences of the runs from the first, each text of dev scored by all of them."""
+        runs = chosen(laboratory, asked.run)
+        folders = [str(laboratory.model_folder(one.address)) for one in runs]
+        answer = await laboratory.workers.answer("paired", None, {"folders": folders})
+        return {"html": nodes([paired_table(laboratory, names_of(runs), answer)])}
+
+    @router.get("/saved/compare", response_class=HTMLResponse)
+    def saved(run: Chosen) -> Response:
+        """The comparison as one HTML file."""
+        shown = document(laboratory, chosen(laboratory, run))
+        return file_answer(page_of_one_file(shown, scripts=True), "comparison.html")
+
+    return router
+
+
+def chosen(laboratory: Laboratory, addresses: Sequence[str]) -> list[IndexedRun]:
+    """The runs that were picked, each once; the first is what the others are set beside."""
+    runs = [laboratory.run(address) for address in dict.fromkeys(addresses)]
+    if not 2 <= len(runs) <= MOST:
+        raise ConfigError(f"Compare 2 to {MOST} runs: {len(runs)} chosen. Pick them on the list of runs.")
+    for run in runs:
+        refuse_outside(laboratory.root, run.folder)
+        if not run.summary.config:
+            raise ConfigError(f"{run.address} cannot be read: {run.summary.result.reason}")
+    return runs
+
+
+def names_of(runs: Sequence[IndexedRun]) -> list[Name]:
+    """Each with the colour that it has on the whole page."""
+    inks = [ink(place, sound=run.summary.result.sound is not False) for place, run in enumerate(runs)]
+    return [
+        Name(run.address, own, sound=run.summary.result.sound is not False)
+        for run, own in zip(runs, inks, strict=True)
+    ]
+
+
+def document(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> DocumentPage:
+    """What may be compared, and what is only drawn."""
+    names = names_of(runs)
+    courses = [laboratory.course(run) for run in runs]
+    lead: list[Node] = []
+    comparison, refused = None, ""
+    try:
+        comparison = side_by_side([run.folder for run in runs])
+    except ConfigError as error:
+        refused = without_root(laboratory, str(error))
+        lead.append(Notice((strong("✗ Not comparable."), f" {refused}"), "invalid"))
+    sections = [Section("Curves", [curves_figure(names, courses)])]
+    if comparison is not None:
+        lead += notes_of(laboratory, comparison)
+        table = measures_table(comparison, [run.address for run in runs])
+        sections.insert(0, Section("Scores", [table, Sentence(SINGLE, "fine")]))
+    sections.append(Section("Settings that differ", [changes_table(runs)]))
+    answer = "These runs are not comparable" if refused else headline(comparison, runs)
+    return DocumentPage("comparison", answer, sections, lead=lead)
+
+
+SINGLE = (
+    "A difference between two runs may be the luck of their seeds: attnlab run compares arms over several."
+)
+
+
+def headline(comparison: SideBySide | None, runs: Sequence[IndexedRun]) -> str:
+    """How many runs, and in what they may be compared."""
+    assert comparison is not None
+    measures = [title_of(name) for name in comparison.measures if name in METRICS][:3]
+    return f"{len(runs)} runs by {', '.join(measures) or 'their costs'}"
+
+
+def without_root(laboratory: Laboratory, text: str) -> str:
+    """A sentence about runs by their addresses."""
+    return text.replace(f"{laboratory.root}/", "")
+
+
+def notes_of(laboratory: Laboratory, comparison: SideBySide) -> list[Node]:
+    """What a reader must know before any row is believed; what is unfair stands out."""
+    unfair = [note for note in comparison.notes if note.kind is NoteKind.UNFAIR]
+    others = [note for note in comparison.notes if note.kind is not NoteKind.UNFAIR]
+    shown: list[Node] = [
+        Notice(toned(Tone.WARNING, without_root(laboratory, str(note))), "quick") for note in unfair
+    ]
+    told: list[Inline] = [without_root(laboratory, str(note)) for note in others]
+    return [*shown, *([Items(told)] if told else [])]
+
+
+def paired_table(laboratory: Laboratory, names: Sequence[Name], answer: Mapping[str, Any]) -> Table:
+    """Each run minus the first, text by text."""
+    by_address = {one.text: one for one in names}
+    rows: list[tuple[Inline, ...]] = []
+    for row in answer["rows"]:
+        name = by_address[address_of(laboratory.root, Path(row["run"]))]
+        form: Form = "points" if form_of(row["metric"]) == "percent" else "signed"
+        difference = Number(row["value"], row.get("low"), row.get("high"), form=form, sound=name.sound)
+        rows.append((name, title_of(row["metric"]), difference))
+    return Table(
+        ("run", "measure", TableColumn(("minus ", names[0]), right=True, alike=False)),
+        rows,
+        title="Differences, paired by text",
+        note=f"Below each: its 95% interval over other texts like these {answer['texts']:,} of dev. The luck "
+        "of the seed is not in it: only more seeds show that.",
+    )
+
+
+def curves_figure(names: Sequence[Name], courses: Sequence[Course]) -> Figure:
+    """A curve a run, for each quantity that any of them has."""
+    kept = [
+        name
+        for name in dict.fromkeys(name for course in courses for name in course.series)
+        if name.removeprefix("dev ") in METRICS or not name.startswith("dev ")
+    ]
+    kept.sort(key=lambda name: name != "dev loss")
+    views = {}
+    for place, quantity in enumerate(kept or ["train loss"]):
+        for number, (axis, called) in enumerate(AXES.items()):
+            lines = [
+                Line(name.text, series.places(axis), series.values, ink=name.ink)
+                for name, course in zip(names, courses, strict=True)
+                if (series := course.series.get(quantity)) is not None
+            ]
+            percent = form_of(quantity.removeprefix("dev ")) == "percent"
+            up = Axis(title_of_curve(quantity), form="percent" if percent else "plain")
+            views[f"{place},{number}"] = [Lines(lines, Axis(called), up)]
+    return Figure(
+        views,
+        anchor="curves",
+        alt="The course of each run",
+        controls=[
+            Control("Show", [title_of_curve(name) for name in kept] or ["train loss"]),
+            Control("over", list(AXES.values())),
+        ],
+        legend=[(name, name.text) for name in names],
+    )
+
+
+def title_of_curve(name: str) -> str:
+    return (
+        f"dev {title_of(name.removeprefix('dev ')).removeprefix('dev ')}" if name.startswith("dev ") else name
+    )
+
+
+def changes_table(runs: Sequence[IndexedRun]) -> Node:
+    """The settings in which any run differs from the first, a column a run."""
+    first, *others = runs
+    changed = {
+        change.setting: change.before
+        for run in others
+        for change in differences(first.summary.config, run.summary.config)
+    }
+    if not changed:
+        return Sentence("None: all of them were trained with the same settings.")
+    by_run = [
+        {change.setting: change.now for change in differences(first.summary.config, run.summary.config)}
+        for run in others
+    ]
+    rows = [
+        (
+            Code(setting),
+            *(Code(str(value)) for value in (before, *(own.get(setting, before) for own in by_run))),
+        )
+        for setting, before in changed.items()
+    ]
+    return Table((TableColumn("setting", whole=True), *(run.address for run in runs)), rows)

@@ -1,0 +1,188 @@
+"""A new run: a form made from the settings, checked as one types, and the command that does the same."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+from pydantic import BaseModel, Field
+
+from attnlab.config.files import ready_configs
+from attnlab.config.setting_cards import overview
+from attnlab.config.values import ConfigError
+from attnlab.documents.html import inline
+from attnlab.documents.nodes import Code, Definitions, Inline, Number
+from attnlab.documents.numbers import duration
+from attnlab.web.laboratory import Laboratory
+from attnlab.web.shell import ShellPage, nodes, template
+from attnlab.web.views.rows import page_of
+from attnlab.web.views.study import free_folder
+
+USUAL = (
+    *(
+        "data.corpus",
+        "data.tokenizer",
+        "data.length",
+        "data.batching",
+        "task",
+        "model.family",
+        "model.layers",
+    ),
+    *("model.width", "model.heads", "model.attention", "model.mask", "model.positions", "model.feedforward"),
+    *("model.dropout", "training.optimizer", "training.schedule", "training.budget.steps"),
+    *("training.budget.epochs", "training.evaluate_every", "seed"),
+)
+"""Settings that most people ask for, in the order of the form; the others are folded by section."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
+
+
+class Wanted(BaseModel):
+    """A ready config, and what is to be other than it says, as --set has it."""
+
+    config: Annotated[str, Field(max_length=100)] = "mini-gpt"
+    set: Annotated[list[Annotated[str, Field(max_length=2000)]], Field(max_length=200)] = []
+    name: Annotated[str, Field(max_length=100)] = ""
+
+
+def routes(laboratory: Laboratory) -> APIRouter:
+    router = APIRouter()
+    known: dict[str, Any] = {}
+
+    @router.get("/new", response_class=HTMLResponse)
+    async def new(config: str = "mini-gpt") -> str:
+        """The form."""
+        if not known:
+            known.update(await laboratory.workers.answer("settings"))
+        return page(known, config if config in ready_configs() else "mini-gpt").html()
+
+    @router.post("/api/config")
+    async def check(wanted: Wanted) -> dict[str, Any]:
+        """What is wrong with a config, in the words of the command line; else what it comes to."""
+        answer = await checked(laboratory, wanted)
+        if answer["errors"]:
+            return {"errors": answer["errors"], "html": ""}
+        facts = nodes([facts_of(laboratory, answer)])
+        return {"errors": [], "html": facts, "command": answer["command"]}
+
+    @router.post("/api/train")
+    async def train(wanted: Wanted) -> dict[str, Any]:
+        """Begin the run, as a process of its own."""
+        answer = await checked(laboratory, wanted)
+        if answer["errors"]:
+            raise ConfigError(" ".join(one["message"] for one in answer["errors"]))
+        name = wanted.name.strip() or f"{wanted.config}-{answer['identity'][:8]}"
+        if not NAME.fullmatch(name):
+            raise ConfigError(f'"{name}" cannot name a run; use letters, digits, hyphens and full stops.')
+        if wanted.name.strip() and (laboratory.root / name).exists():
+            raise ConfigError(f'There is a folder "{name}" already; give another name.')
+        folder = free_folder(laboratory.root, name)
+        changes = [word for change in wanted.set for word in ("--set", change)]
+        laboratory.processes.start(folder, ["train", wanted.config, *changes, "--out", str(folder)])
+        return {"there": page_of(folder.name, "starting")}
+
+    return router
+
+
+async def checked(laboratory: Laboratory, wanted: Wanted) -> dict[str, Any]:
+    values = {"config": wanted.config, "set": wanted.set}
+    return await laboratory.workers.answer("config", None, values)
+
+
+def rate_of(laboratory: Laboratory) -> float | None:
+    """Operations a second of the runs that ended here: what this machine does for models of this kind."""
+    rates = [
+        run.summary.result.flops / run.summary.result.seconds
+        for run in laboratory.index.runs.values()
+        if run.summary.result.flops and run.summary.result.seconds > 1
+    ]
+    return statistics.median(rates) if rates else None
+
+
+def facts_of(laboratory: Laboratory, answer: Mapping[str, Any]) -> Definitions:
+    """What a config comes to before any text is read."""
+    tokens, rate = answer.get("expected_tokens"), rate_of(laboratory)
+    seconds = tokens / answer["step_tokens"] * answer["step_flops"] / rate if tokens and rate else None
+    time: Inline = (
+        "known once a run has ended here" if rate is None else "depends on the text (a budget of epochs)"
+    )
+    items: list[tuple[Inline, Inline]] = [
+        ("parameters", Number(answer["parameters"]["total"], form="count")),
+        ("memory for training", Number(answer["memory"]["total"], form="bytes")),
+        ("tokens a step", Number(answer["step_tokens"], form="count")),
+        ("FLOPs a step", Number(answer["step_flops"], form="scaled")),
+        ("expected time", f"about {duration(seconds, 0)}" if seconds else time),
+    ]
+    return Definitions(items, "facts")
+
+
+# ---------------------------------------------------------------- the form
+def page(known: Mapping[str, Any], config: str) -> ShellPage:
+    settings = {entry["key"]: entry for entry in known["settings"]}
+    usual = [settings[key] for key in USUAL if key in settings]
+    sections: dict[str, list[Mapping[str, Any]]] = {}
+    for key, entry in settings.items():
+        if key not in USUAL:
+            sections.setdefault(key.partition(".")[0] if "." in key else "run", []).append(entry)
+    configs = {name: dict(_flat(values)) for name, values in known["configs"].items()}
+    return ShellPage(
+        title="New run",
+        headline="New run",
+        eyebrow="from a ready config, with what you change",
+        body=template(
+            "new_run.html",
+            configs={name: _summary(name) for name in configs},
+            chosen=config,
+            groups={"The usual": _fields(usual), **{name: _fields(own) for name, own in sections.items()}},
+        ),
+        here="/new",
+        scripts=("form.js",),
+        data={"configs": configs, "cards": overview()},
+    )
+
+
+def _summary(name: str) -> str:
+    return ready_configs()[name].read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+
+
+def _fields(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What a form needs of each setting."""
+    fields = []
+    for entry in entries:
+        table = str(entry["table"])
+        takes = inline((entry["takes"], ", by default ", Code(entry["default"])))
+        own = {"key": entry["key"], "takes": takes, "note": entry["note"], "table": table}
+        fields.append(
+            own | {"choices": list(entry["choices"] or entry["words"]), "id": entry["key"].replace(".", "-")}
+        )
+    return fields
+
+
+def _flat(settings: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
+    """Each setting as --set would write it."""
+    rows: list[tuple[str, str]] = []
+    for name, value in settings.items():
+        key = f"{above}{name}"
+        if isinstance(value, Mapping) and "kind" not in value:
+            rows += _flat(value, f"{key}.")
+        else:
+            rows.append((key, _written(value)))
+    return rows
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        options = ", ".join(f"{name}={_written(own)}" for name, own in value.items() if name != "kind")
+        return f"{value['kind']}({options})" if options else str(value["kind"])
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return f"[{', '.join(map(_quoted, value))}]"
+    return str(value)
+
+
+def _quoted(value: Any) -> str:
+    return f'"{value}"' if isinstance(value, str) else _written(value)

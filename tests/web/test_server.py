@@ -1,0 +1,275 @@
+"""What is served, and to whom: nothing outside the folder, to nobody but its own page."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.web.serving import server, until
+
+SECRET = "the secret of another folder"
+
+
+@pytest.fixture(scope="module")
+def folder(served, tmp_path_factory):
+    """Healthy runs beside every hostile one."""
+    root = tmp_path_factory.mktemp("hostile") / "runs"
+    shutil.copytree(served / "causal", root / "good")
+    outside = root.parent / "outside"
+    shutil.copytree(served / "causal", outside)
+    (outside / "samples.txt").write_text(f"step 1\n1. {SECRET}\n")
+    (root / "linked").symlink_to(outside)
+    part = root / "part"
+    shutil.copytree(served / "causal", part)
+    (part / "samples.txt").unlink(missing_ok=True)
+    (part / "samples.txt").symlink_to(outside / "samples.txt")
+    markup = root / "<img src=x onerror=alert(1)>"
+    shutil.copytree(served / "causal", markup)
+    record = json.loads((markup / "run.json").read_text())
+    record |= {"status": "failed", "error": "</script><script>alert(2)</script>"}
+    (markup / "run.json").write_text(json.dumps(record))
+    (markup / "samples.txt").write_text("step 1\n1. <script>alert(3)</script>\u202e\n")
+    for name, content in BROKEN.items():
+        (root / name).mkdir()
+        (root / name / "run.json").write_bytes(content)
+    (root / "pipe").mkdir()
+    os.mkfifo(root / "pipe" / "run.json")
+    large = root / "large"
+    shutil.copytree(served / "causal", large)
+    with (large / "samples.txt").open("wb") as file:
+        file.truncate(65 << 20)
+    return root
+
+
+BROKEN = {
+    "empty": b"",
+    "cut": b'{"config": {"model"',
+    "list": b"[]",
+    "wrong": b'{"config": 3, "seed": "x"}',
+    "deep": b'{"config": ' + b"[" * 100_000 + b"]" * 100_000 + b', "seed": 0}',
+    "binary": bytes(range(256)) * 40,
+    "nan": b'{"config": {"model": NaN}, "seed": 1e999}',
+}
+
+
+@pytest.fixture(scope="module")
+def page(folder):
+    with server(folder) as own:
+        yield own
+
+
+def test_home_shows_the_good_and_names_what_is_wrong_with_the_others(page, folder):
+    runs = {run["address"]: run for run in page.ask("/api/runs").json()}
+    assert runs["good"]["state"] == "finished"
+    assert {runs[name]["state"] for name in [*BROKEN, "pipe", "part", "large"]} == {"damaged"}
+    assert "linked" not in runs
+    home = page.ask("/")
+    assert home.status == 200
+    assert "&lt;img src=x onerror=alert(1)&gt;" in home.text
+    assert "<img" not in home.text
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", *BROKEN, "pipe", "part", "large", "good"])
+def test_every_run_has_a_page_whose_text_is_text(page, name):
+    from urllib.parse import quote
+
+    answer = page.ask(f"/runs/{quote(name)}")
+    assert answer.status == 200
+    assert SECRET not in answer.text
+    for number in (1, 2, 3):
+        assert f"alert({number})" not in answer.text.replace(f"&lt;script&gt;alert({number})", "").replace(
+            f"onerror=alert({number})&gt;", ""
+        )
+    assert "\u202e" not in answer.text
+    saved = page.ask(f"/saved/runs/{quote(name)}")
+    assert saved.status in (200, 400)
+    assert "<script>alert" not in saved.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/../outside",
+        "/runs/%2e%2e/outside",
+        "/runs/good/../../outside",
+        "/runs/linked",
+        "/runs//etc",
+        "/runs/%2fetc",
+        "/runs/good%00",
+        "/studies/../outside",
+        "/static/../shell.py",
+        "/static/%2e%2e%2fshell.py",
+        "/static/..%5cshell.py",
+        "/events/runs/..%2f..%2foutside",
+        "/saved/runs/..%2foutside",
+        "/try/..%2foutside",
+        "/compare?run=good&run=..%2foutside",
+    ],
+)
+def test_nothing_outside_the_folder_is_read(page, path):
+    answer = page.ask(path)
+    assert answer.status in (400, 404), answer.status
+    assert SECRET not in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_a_model_behind_a_link_is_not_opened(page, folder):
+    checkpoint = folder / "borrowed"
+    shutil.copytree(folder / "good", checkpoint)
+    own = next((checkpoint / "checkpoints").glob("step-*/*.safetensors"))
+    own.unlink()
+    own.symlink_to(next((folder.parent / "outside" / "checkpoints").glob(f"{own.parent.name}/{own.name}")))
+    answer = page.ask("/api/resume/borrowed", "POST")
+    assert answer.status in (400, 404)
+    assert "link" in answer.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "method"),
+    [
+        ({"Host": "evil.example:{port}"}, "GET"),  # a name that was made to lead here
+        ({"Host": "127.0.0.1:1"}, "GET"),
+        ({"Host": ""}, "GET"),
+        ({"Origin": "http://evil.example"}, "POST"),  # another site's form or script
+        ({"Origin": "http://127.0.0.1:1"}, "POST"),
+        ({"Origin": "null"}, "POST"),
+        ({"Origin": ""}, "POST"),
+    ],
+)
+def test_other_names_and_other_origins_are_refused(page, headers, method):
+    filled = {name: value.replace("{port}", str(page.port)) for name, value in headers.items()}
+    answer = page.ask("/api/stop/good", method, headers=filled)
+    assert answer.status == 403, answer.text
+    assert page.ask("/api/stop/good", "POST").status == 400  # there is nothing to stop: it was let in
+
+
+@pytest.mark.parametrize("path", ["/", "/runs/good", "/static/live.js", "/nowhere", "/api/runs"])
+def test_a_browser_is_held_to_the_page(page, path):
+    headers = page.ask(path).headers
+    policy = headers["content-security-policy"]
+    assert "script-src 'self'" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2].partition(";")[0]
+    assert "unsafe-eval" not in policy
+    assert "frame-ancestors 'none'" in policy
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+
+
+def test_what_is_too_large_is_refused(page):
+    answer = page.ask("/api/config", "POST", {"config": "mini-gpt", "set": ["a=" + "x" * (1 << 21)]})
+    assert answer.status == 403
+    assert "limit 1,048,576 bytes" in answer.text
+
+
+def test_another_address_asks_for_a_token(folder):
+    with server(folder, "--host", "0.0.0.0") as own:
+        assert own.token
+        assert own.ask("/").status == 401
+        assert own.ask("/?token=wrong").status == 401
+        entered = own.ask(f"/?token={own.token}")
+        assert entered.status == 303
+        assert "token" not in entered.headers["location"]
+        cookie = entered.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert own.ask("/", headers={"Cookie": cookie.partition(";")[0]}).status == 200
+        assert own.ask("/", headers={"Cookie": "attnlab=wrong"}).status == 401
+        assert own.ask("/api/runs", headers={"Cookie": "attnlab="}).status == 401
+
+
+def test_a_port_that_is_taken_is_a_sentence(page, folder):
+    command = [sys.executable, "-m", "attnlab", "serve", str(folder), "--port", str(page.port)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2
+    assert "cannot be listened on" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_server_has_no_torch(page):
+    maps = Path(f"/proc/{page.process.pid}/maps").read_text()
+    assert "uvloop" in maps or "python" in maps
+    assert "libtorch" not in maps
+
+
+# ---------------------------------------------------------------- as it goes on
+def step(number, loss):
+    event = {"event": "stepped", "step": number, "loss": loss, "learning_rate": 0.1, "gradient": 1.0}
+    event |= {"tokens": 10, "flops": 100, "seconds": 0.1, "progress": number / 10, "epoch": 0.1, "parts": {}}
+    return json.dumps(event) + "\n"
+
+
+def test_what_a_run_writes_is_told_within_a_second(page, folder, served):
+    run = folder / "growing"
+    shutil.copytree(served / "causal", run)
+    record = json.loads((run / "run.json").read_text()) | {"status": "running"}
+    (run / "run.json").write_text(json.dumps(record))
+    (run / "result.json").unlink(missing_ok=True)
+    (run / "metrics.jsonl").write_text(step(1, 5.0))
+    with (run / "lock").open("w") as lock:  # a process works in it: this one
+        lock.write(str(os.getpid()))
+        lock.flush()
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        shown = page.ask("/runs/growing")
+        assert "Running: 10% of its budget, 1 step" in shown.text
+        mark = shown.text.partition('data-mark="')[2].partition('"')[0]
+        told = page.events(f"/events/runs/growing?after={mark}")
+        with (run / "metrics.jsonl").open("a") as file:
+            file.write(step(2, 4.5) + step(3, 4.0)[:20])  # and a line that is being written
+        begun = time.monotonic()
+        news = next(told)
+        assert time.monotonic() - begun < 2.0
+        assert news["headline"] == "Running: 20% of its budget, 2 steps"
+        assert json.loads(news["plot:course"])["views"]["0,0"][0]["data"][0]["y"] == [5.0, 4.5]
+        assert "samples" not in news  # it did not change
+        (run / "run.json").write_text(json.dumps(record | {"status": "failed", "error": "it broke"}))
+        news = next(told)
+        assert news["headline"].startswith("Failed")
+        assert "it broke" in news["notices"]
+        told.close()
+
+
+def test_who_comes_back_is_told_what_changed_meanwhile(page, folder, served):
+    run = folder / "later"
+    shutil.copytree(served / "causal", run)
+    shown = page.ask("/").text
+    mark = shown.partition('data-mark="')[2].partition('"')[0]
+    record = json.loads((run / "run.json").read_text()) | {"status": "failed", "error": "later"}
+    (run / "run.json").write_text(json.dumps(record))
+    told = page.events(f"/events/home?after={mark}")
+    assert until(lambda: next(told).get("row:later", ""))  # of what changed before it came
+    told.close()
+    told = page.events("/events/home?after=other-99")  # a mark of a server that is gone: all of it
+    everything = next(told)
+    assert {"headline", "order", "row:good"} <= set(everything)
+    told.close()
+
+
+def test_a_run_whose_process_was_killed_is_interrupted(page, folder, served):
+    run = folder / "killed"
+    shutil.copytree(served / "causal", run)
+    record = json.loads((run / "run.json").read_text()) | {"status": "running"}
+    (run / "run.json").write_text(json.dumps(record))
+    long_ago = time.time() - 60
+    for file in run.glob("*.json*"):
+        os.utime(file, (long_ago, long_ago))
+    runs = {one["address"]: one for one in page.ask("/api/runs").json()}
+    assert runs["killed"]["state"] == "interrupted"
+    assert "its process is gone" in page.ask("/runs/killed").text
+    assert page.ask("/api/stop/killed", "POST").status == 400
+
+
+def test_comparing_says_what_is_not_comparable(page, folder, served):
+    shutil.copytree(served / "masked", folder / "masked")
+    answer = page.ask("/compare?run=good&run=masked")
+    assert answer.status == 200
+    assert "not comparable" in answer.text
+    assert page.ask("/compare?run=good").status == 400
+    assert page.ask("/compare").status == 422
