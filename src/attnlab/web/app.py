@@ -23,7 +23,7 @@ from attnlab.web.security import App, Door, Guard
 from attnlab.web.shell import ShellPage, static_file
 from attnlab.web.worker_pool import WorkerError
 
-VIEWS = ("home", "starting", "run", "compare", "study", "parts", "new_run")
+VIEWS = ("home", "starting", "run", "compare", "study", "parts", "new_run", "ask", "try_it", "inside")
 EVENTS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 

@@ -114,11 +114,18 @@ def static_file(name: str) -> tuple[bytes, str] | None:
         return plotly_figures.source().encode(), SERVED[".js"]
     if name in ("plots.js", "tables.js"):
         return shared_text(name).encode(), SERVED[".js"]
+    if name == "attention.js":
+        return f"{attention_text(name)}\nexport {{ drawAttention }};\n".encode(), SERVED[".js"]
     kind = SERVED.get("." + name.rpartition(".")[2])
     file = files("attnlab.web") / "static" / name
     if kind is None or "/" in name or "\\" in name or not file.is_file():
         return None
     return file.read_bytes(), kind
+
+
+def attention_text(name: str) -> str:
+    """What the figure of attention maps is made of in a file of its own, as it is written: without torch."""
+    return (files("attnlab.explain") / "templates" / name).read_text(encoding="utf-8")
 
 
 def template(file: str, /, **values: object) -> Markup:

@@ -41,9 +41,9 @@ const shades = (ramp, full) => {
   return table;
 };
 
-const start = async () => {
-  const maps = JSON.parse(new TextDecoder().decode(await unpack("maps")));
-  const bytes = new Uint8Array(await unpack("weights"));
+// Draws maps into the frame of the page, until `signal` says that others take their place. `onChoose` is told
+// which head is shown.
+const drawAttention = (maps, bytes, { signal, onChoose = () => {} } = {}) => {
   let offset = 0;
   maps.layers.forEach((layer) => {
     layer.offset = offset;
@@ -270,6 +270,7 @@ const start = async () => {
     drawLarge();
     drawLines();
     tell();
+    onChoose(l, h);
   };
 
   const build = () => {
@@ -403,8 +404,8 @@ const start = async () => {
     ring();
   });
 
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", shade);
-  window.addEventListener("resize", drawLarge);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", shade, { signal });
+  window.addEventListener("resize", drawLarge, { signal });
   build();
   list();
   choose(layer, head);
@@ -414,7 +415,13 @@ const start = async () => {
     new ResizeObserver(() => window.parent.postMessage({ attnlabHeight: document.body.getBoundingClientRect().bottom + 8 }, "*")).observe(document.body);
 };
 
-start().catch((error) => {
-  console.error(error);
-  element("measured").textContent = "The maps could not be drawn: the page needs a browser of 2023 or newer.";
-});
+const start = async () => {
+  const maps = JSON.parse(new TextDecoder().decode(await unpack("maps")));
+  drawAttention(maps, new Uint8Array(await unpack("weights")));
+};
+if (element("maps")) {
+  start().catch((error) => {
+    console.error(error);
+    element("measured").textContent = "The maps could not be drawn: the page needs a browser of 2023 or newer.";
+  });
+}

@@ -1,0 +1,177 @@
+"use strict";
+// The heads of a model on a text, its output without some of them, and two texts patched into one another.
+import { announce } from "/static/live.js";
+import { drawAttention } from "/static/attention.js";
+import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, settled, shade, short, table, visible } from "/static/asking.js";
+import { stream } from "/static/live.js";
+
+const place = byId("asked").dataset.ask;
+const form = (name) => byId(name).querySelector("form");
+const unpacked = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
+// ---------------------------------------------------------------- heads
+const looking = (facts) => {
+  const host = byId("frame-host");
+  const [remove, restore, removed] = [byId("remove"), byId("restore"), byId("removed")];
+  const panel = byId("without-more");
+  let drawn = null; // what is shown: its maps, the text that was read, the head that is large
+  let gone = new Set();
+  let asking = null;
+  byId("heads").querySelector(".pair").hidden = !(facts.pairs || facts.reads_source);
+  const row = new TokenRow(byId("without-tokens"), (n) => panel.replaceChildren(...beforeAndAfter(tokens[n])));
+  let tokens = [];
+
+  const name = (key) => {
+    const [layer, head] = key.split(",").map(Number);
+    return `${drawn.maps.layers[layer].name}, head ${head}`;
+  };
+
+  const showRemoved = () => {
+    const key = drawn.chosen.join(",");
+    remove.hidden = !facts.can.without_heads;
+    remove.setAttribute("aria-pressed", String(gone.has(key)));
+    remove.textContent = gone.has(key) ? `Bring back ${name(key)}` : `Remove ${name(key)}`;
+    restore.hidden = gone.size < 2;
+    removed.replaceChildren(...[...gone].map((one) =>
+      make("button", { type: "button", class: "pill-button", "aria-label": `Bring back ${name(one)}`, onclick: () => toggle(one) }, `${name(one)} ×`)));
+    host.querySelectorAll(".small-row [data-head]").forEach((button) => {
+      const without = gone.has(button.dataset.head);
+      button.classList.toggle("gone", without);
+      button.setAttribute("aria-label", `${button.title}${without ? ", removed" : ""}. Delete removes it or brings it back.`);
+    });
+  };
+
+  const toggle = (key) => {
+    const focused = document.activeElement;
+    gone.has(key) ? gone.delete(key) : gone.add(key);
+    showRemoved();
+    if (!focused.isConnected) remove.focus();
+    compare();
+  };
+
+  const compare = settled(async () => {
+    asking?.abort();
+    const own = (asking = new AbortController());
+    byId("removing-said").textContent = "";
+    if (!gone.size) { byId("without").hidden = true; return; }
+    const heads = [...gone].map((key) => key.split(",").map(Number));
+    try {
+      const done = await stream(place.replace("{}", "without_heads"), { text: drawn.text, pair: drawn.pair, heads }, () => {}, own.signal);
+      done.tokens ? showWords(done) : showLabels(done);
+      byId("without").hidden = false;
+    } catch (error) {
+      if (error.name !== "AbortError") byId("removing-said").textContent = error.message;
+    }
+  }, 100);
+
+  const showWords = (done) => {
+    const chosen = row.chosen;
+    tokens = done.tokens;
+    const largest = Math.max(...tokens.map((token) => token.divergence), 1e-9);
+    byId("without-title").textContent = `Without ${done.heads.length === 1 ? done.heads[0] : `${done.heads.length} heads`}: ${short(done.mean)} nats`;
+    row.clear();
+    tokens.forEach((token) => {
+      const share = token.divergence / largest;
+      const moved = token.before[0].piece !== token.after[0].piece;
+      row.add(visible(token.text), { look: `spaced ${moved ? "second" : ""}`, style: `background: ${shade(share)}; color: ${share > 0.6 ? "var(--page)" : "var(--ink)"}`, label: `${visible(token.text)}: ${short(token.divergence)} nats${moved ? ", the most likely word changes" : ""}` });
+    });
+    const ground = [0, 0.35, 1].map((stop) => `${shade(stop)} ${100 * stop}%`).join(", ");
+    byId("without-key").replaceChildren(make("p", { class: "grid-key" }, make("span", { class: "ramp-key" }, make("span", { class: "ramp-numbers" }, make("span", {}, "0"), make("span", {}, `${short(largest)} nats`)), make("i", { class: "ramp", style: `background: linear-gradient(to right, ${ground})` }))));
+    byId("without-note").textContent = `${done.measure[0].toUpperCase()}${done.measure.slice(1)}; here place by place. Underlined: the most likely word there is another one.`;
+    const most = tokens.reduce((best, token, n) => (token.divergence > tokens[best].divergence ? n : best), 0);
+    row.choose(chosen >= 0 && chosen < tokens.length ? chosen : most, false);
+    announce(`${byId("without-title").textContent}. It changes most at ${tokens[most].text}.`);
+  };
+
+  const beforeAndAfter = (token) => [
+    make("p", { class: "panel-title" }, "What it says at ", make("bdi", { class: "piece" }, visible(token.text)), `: ${short(token.divergence)} nats`),
+    make("div", { class: "two-tables" }, chances("With all heads", token.before), chances("Without", token.after)),
+  ];
+
+  const showLabels = (done) => {
+    const [before, after] = [done.before, done.after];
+    byId("without-title").textContent = `Without ${done.heads.length === 1 ? done.heads[0] : `${done.heads.length} heads`}`;
+    row.clear();
+    byId("without-key").replaceChildren();
+    byId("without-note").textContent = "";
+    const said = (prediction) => ([prediction.answer].flat().map((one) => (typeof one === "number" ? short(one) : one)).join(", ") || "no label");
+    const labels = Object.keys(before.scores);
+    const rows = labels.sort((a, b) => before.scores[b] - before.scores[a]).map((label) => ({
+      cells: [make("bdi", {}, label), percent(before.scores[label]), percent(after.scores[label]), `${after.scores[label] >= before.scores[label] ? "+" : "−"}${(100 * Math.abs(after.scores[label] - before.scores[label])).toFixed(1)} points`],
+    }));
+    panel.replaceChildren();
+    byId("without-tokens").replaceChildren(
+      rows.length
+        ? table("Probability of each label", [{ name: "label" }, { name: "with all heads", number: true }, { name: "without", number: true }, { name: "change", number: true }], rows)
+        : make("span", {}, "With all heads: ", make("b", {}, said(before)), ". Without: ", make("b", {}, said(after)), "."));
+    announce(`With all heads ${said(before)}, without ${said(after)}.`);
+  };
+
+  let frames = null;
+  question(form("heads"), place, async ({ text, pair }, ask) => {
+    const given = facts.pairs || facts.reads_source ? { text, pair } : { text };
+    const done = await ask("attention", given);
+    frames?.abort();
+    frames = new AbortController();
+    gone = new Set();
+    byId("without").hidden = true;
+    drawn = { maps: done.maps, text, pair: done.pair, chosen: done.maps.chosen };
+    byId("heads-shown").hidden = false;
+    byId("heads-headline").textContent = done.headline;
+    byId("heads-remark").textContent = done.remark;
+    byId("heads-notes").textContent = done.notes;
+    host.replaceChildren(byId("maps-frame").content.cloneNode(true));
+    drawAttention(done.maps, unpacked(done.weights), { signal: frames.signal, onChoose: (layer, head) => { drawn.chosen = [layer, head]; showRemoved(); } });
+    showRemoved();
+    host.addEventListener("keydown", (event) => {
+      const button = event.target.closest?.("[data-head]");
+      if (facts.can.without_heads && button && ["Delete", "Backspace"].includes(event.key)) { event.preventDefault(); toggle(button.dataset.head); }
+    }, { signal: frames.signal });
+    announce(done.headline);
+  });
+  remove.addEventListener("click", () => toggle(drawn.chosen.join(",")));
+  restore.addEventListener("click", () => { gone = new Set(); showRemoved(); remove.focus(); compare(); });
+};
+
+// ---------------------------------------------------------------- two texts
+const patching = () => {
+  let [streams, heads] = [null, null];
+  const own = form("patching");
+  own.elements.first.value = "the cat sees a dog in the garden .";
+  own.elements.second.value = "the bird sees a dog in the garden .";
+  question(own, place, async (values, ask) => {
+    const done = await ask("patch_texts", values);
+    byId("patched").hidden = false;
+    const columns = done.first.map((word, n) => (word === done.second[n] ? `${n} ${word}` : `${n} ${word}/${done.second[n]}`));
+    const flat = done.hidden.flatMap((row, r) => row.map((share, c) => [share, r, c])).filter(([, r]) => r > 0);
+    const [share, r, c] = flat.reduce((best, one) => (one[0] > best[0] ? one : best));
+    byId("patched-headline").textContent = `After ${done.layers[r]}, the state at ${columns[c]} alone brings ${percent(share)} of the way.`;
+    streams ??= new HeatMap(byId("hidden-map"));
+    streams.show({ title: "The stream, place by place", rows: done.layers, columns, values: done.hidden, signed: true, full: 1,
+      sentence: `Share of the way for ${done.layers.length} layers and ${columns.length} places; most after ${done.layers[r]} at ${columns[c]}.`,
+      said: (row, column, value) => `${done.layers[row]} at ${columns[column]}: ${percent(value).replace("-", "−")} of the way` });
+    byId("patched-heads").hidden = !done.heads.length;
+    if (done.heads.length) {
+      const rows = done.heads.map((_, n) => `layer ${n}`);
+      heads ??= new HeatMap(byId("head-map"));
+      heads.show({ title: "Heads, at all places", rows, columns: done.heads[0].map((_, n) => `head ${n}`), values: done.heads, signed: true, full: 1,
+        sentence: "Share of the way by one head at all places.",
+        said: (row, column, value) => `${rows[row]}, head ${column}: ${percent(value).replace("-", "−")} of the way` });
+    }
+    byId("patched-note").textContent = `Shown: ${done.measure}. The two outputs are ${short(done.apart)} apart. Below 0 the output goes further away.`;
+    announce(byId("patched-headline").textContent);
+  });
+};
+
+const facts = await openModel(place);
+if (facts) {
+  const names = [...(facts.can.attention ? ["heads"] : []), ...(facts.can.patch_texts ? ["patching"] : [])];
+  if (facts.can.attention) looking(facts);
+  if (facts.can.patch_texts) patching();
+  if (names.length) sections(names);
+  else {
+    byId("nothing").textContent = "There is nothing here to look into: this model has no attention that reads a text. attnlab explain has pictures of what it does.";
+    byId("nothing").hidden = false;
+  }
+}
+document.body.dataset.ready = "";
