@@ -64,6 +64,12 @@ VIEWS = {
 }
 
 
+BEYOND = """[...document.querySelectorAll('body *')]
+  .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth)
+  .map((e) => `${e.tagName} ${e.className} ${e.textContent.slice(0, 40)}`)"""
+"""What makes a page scroll sideways."""
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_at_both_widths_and_in_both_schemes(page_server, tab, view):
     for width, dark in ((1280, False), (390, True)):
@@ -72,7 +78,7 @@ def test_every_view_at_both_widths_and_in_both_schemes(page_server, tab, view):
         tab.size(width, 900, dark=dark)
         tab.open(page_server.address + VIEWS[view])
         tab.until("document.readyState === 'complete' && document.querySelector('h1') !== null")
-        assert tab.run("document.documentElement.scrollWidth") <= width, "the page scrolls sideways"
+        assert tab.run("document.documentElement.scrollWidth") <= width, tab.run(BEYOND)
         outside = [url for url in tab.requests if not url.startswith((page_server.address, "data:", "blob:"))]
         assert not outside, outside
         missing = ["Failed to load resource: the server responded with a status of 404 (Not Found)"]
@@ -120,6 +126,7 @@ def test_runs_are_searched_filtered_and_sorted(page_server, tab):
 
 def test_a_form_says_what_the_command_line_says_and_begins_the_run(page_server, tab, folder):
     tab.size(1280, 900)
+    tab.errors.clear()
     tab.open(page_server.address + "/new?config=mini-gpt")
     tab.until("document.getElementById('command').textContent.includes('attnlab train mini-gpt')", 90)
     typed = "document.querySelector('[data-key=\"{}\"] input').value = '{}'; "
@@ -176,6 +183,7 @@ def test_a_study_from_click_to_verdict(page_server, tab, folder):
     lines += ["[arms.with]", "[arms.without]", '"model.positions" = "none"']
     (folder / "matter.toml").write_text("\n".join(lines))
     tab.size(1280, 900)
+    tab.errors.clear()
     tab.open(page_server.address + "/studies")
     tab.until("document.getElementById('file') !== null", 90)
     tab.run("document.getElementById('file').value = 'matter.toml'")
