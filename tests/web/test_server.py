@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 
 from tests.web.serving import server, until
 
+HOUSE = Path(__file__).parents[1] / "session" / "before_house" / "runs.tar.xz"
 SECRET = "the secret of another folder"
 
 
@@ -273,3 +275,28 @@ def test_comparing_says_what_is_not_comparable(page, folder, served):
     assert "not comparable" in answer.text
     assert page.ask("/compare?run=good").status == 400
     assert page.ask("/compare").status == 422
+
+
+def test_differences_are_paired_by_the_texts_that_a_study_kept(page, folder):
+    from attnlab.metrics import METRICS
+    from attnlab.studies.run_measures import read_documents
+
+    with tarfile.open(HOUSE) as house:
+        house.extractall(folder / "house", filter="data")
+    names = [f"house/study/runs/{arm}/seed-0" for arm in ("dot", "linear")]
+    answer = page.ask("/api/paired", "POST", {"run": names})
+    assert answer.status == 200, answer.text
+    first, second = (read_documents(folder / name / "documents.safetensors") for name in names)
+    wanted = METRICS.build("loss").difference(second.examples, first.examples)
+    assert f'value="{wanted.value}"' in answer.json()["html"]
+    assert f"{len(first):,} of dev" in answer.json()["html"]
+
+
+def test_text_outside_the_folder_is_not_scored(page, folder, served):
+    runs = []
+    for name in ("mine", "yours"):
+        runs.append(name)
+        shutil.copytree(served / "causal", folder / name)
+    answer = page.ask("/api/paired", "POST", {"run": runs})
+    assert answer.status == 400
+    assert "is not in the served folder" in answer.json()["error"]

@@ -100,7 +100,7 @@ class IndexedStudy:
 
     @property
     def arms(self) -> list[str]:
-        return list(self.record.get("configs") or self.record.get("study", {}).get("arms") or {})
+        return list(self.record.get("study", {}).get("arms") or {})
 
     @property
     def seeds(self) -> list[int]:
@@ -119,8 +119,9 @@ class Index:
     root: Path
     runs: dict[str, IndexedRun] = field(default_factory=dict)
     studies: dict[str, IndexedStudy] = field(default_factory=dict)
-    version: int = 0
-    """Grows with each refresh that found something new."""
+    turned: bool = False
+    """Whether the last refresh found a run or study that came, went or is in another state."""
+    _states: dict[str, object] = field(default_factory=dict)
     _followers: dict[str, Follower] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -138,7 +139,9 @@ class Index:
                 read = self._read_study if is_study else self._read_run
                 if read(address, folder, stamp, held):
                     changed.add(address)
-            self.version += bool(changed)
+            states = {address: run.state for address, run in self.runs.items()}
+            states |= {address: bool(study.process) for address, study in self.studies.items()}
+            self.turned, self._states = states != self._states, states
             return changed
 
     def _read_run(self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None) -> bool:

@@ -18,6 +18,8 @@ from attnlab.web.index import Index
 
 LOOK = 0.4
 """Seconds between two looks at the folder, while anybody watches."""
+OFTEN = 1.0
+"""Seconds between two changes of a page, so that it can be read; a change of state is shown at once."""
 SLOWEST = 5.0
 """Seconds after which regions are computed anew though no file has changed: they tell of time, too."""
 ALIVE = 15.0
@@ -37,11 +39,13 @@ class Topic:
     """Each region with the number of its last change."""
     viewers: set[asyncio.Event] = field(default_factory=set)
     computed_at: float = 0.0
+    stale: bool = False
+    """Whether files have changed since it was computed."""
     _encoded: dict[int, str] = field(default_factory=dict)
 
     def update(self, regions: Regions, number: int) -> bool:
         """Whether anything is another than before."""
-        self.computed_at = time.monotonic()
+        self.computed_at, self.stale = time.monotonic(), False
         changed = {name: html for name, html in regions.items() if self.known.get(name, (0, None))[1] != html}
         gone = [name for name in self.known if name not in regions]
         for name in gone:
@@ -104,7 +108,9 @@ class Live:
             await self._watched.wait()
             changed = await asyncio.to_thread(self.index.refresh)
             for topic in [topic for topic in self.topics.values() if topic.viewers]:
-                if changed or time.monotonic() - topic.computed_at > SLOWEST:
+                topic.stale |= bool(changed)
+                waited = time.monotonic() - topic.computed_at
+                if self.index.turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
                     await self._compute(topic)
             await asyncio.sleep(LOOK)
             if not any(topic.viewers for topic in self.topics.values()):

@@ -6,6 +6,7 @@ const body = document.querySelector("#runs tbody");
 const tools = document.getElementById("tools");
 const wanted = document.getElementById("wanted");
 const sorted = document.getElementById("sorted");
+const studied = document.getElementById("studied");
 const compare = document.getElementById("compare");
 let order = [...body.rows].map((row) => row.dataset.live);
 
@@ -22,9 +23,11 @@ const shows = {
 const filter = () => {
   const chosen = tools.querySelector("input[name=show]:checked").value;
   const text = wanted.value.trim().toLowerCase();
+  const every = studied.checked || text !== ""; // who searches means all of them
   let count = 0;
   for (const row of body.rows) {
-    const fits = shows[chosen](value(row, "col-state")) && value(row, "name").toLowerCase().includes(text);
+    const own = every || !cell(row, "name").dataset.study;
+    const fits = own && shows[chosen](value(row, "col-state")) && value(row, "name").toLowerCase().includes(text);
     row.hidden = !fits;
     count += fits;
   }
@@ -90,4 +93,5 @@ onRegions((changed, known) => {
   filter();
   sort();
 });
+filter();
 pick();

@@ -17,7 +17,7 @@ const plotly = () => {
   });
   return loaded;
 };
-/* global plotting, sortable */
+/* global plotting */
 let drawing = null;
 export const showPlots = (inside = document) => {
   inside.querySelectorAll("[data-plot]:not([data-known])").forEach((figure) => {
@@ -144,7 +144,6 @@ document.addEventListener("click", (event) => {
   navigator.clipboard?.writeText(button.dataset.copy).then(() => announce("Copied."));
 });
 
-document.querySelectorAll("table.sortable").forEach(sortable);
 const contents = document.querySelector(".contents details");
 if (contents) {
   const wide = matchMedia("(min-width: 1120px)");

@@ -98,7 +98,7 @@ def row_of(run: IndexedRun, span: Span) -> Markup:
     """The inside of a run's row on the list."""
     label = f"Compare {run.address}"
     box = element("input", type="checkbox", name="run", value=run.address, aria_label=label)
-    head = element("th", name_of(run), scope="row", data_value=run.address)
+    head = element("th", name_of(run), scope="row", data_value=run.address, data_study=run.study)
     rest = [
         element("td", content, class_=look, data_value=value) for look, content, value in cells_of(run, span)
     ]
