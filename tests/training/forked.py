@@ -23,7 +23,12 @@ from attnlab.training.strategies import processes
 
 LATE = 90
 """Seconds after which processes that are still there are ended, and say where they were."""
-LOADED = ["tests.training.test_processes", "tests.session.test_process_checks"]
+LOADED = [
+    "torch._dynamo",  # torch imports it when it wraps a model, which takes longer than a small training
+    "tests.interop.parallel_loops",
+    "tests.session.test_process_checks",
+    "tests.training.test_processes",
+]
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 PATCHES: list[Patch] = []

@@ -24,7 +24,7 @@ from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.loop import Loop
 from attnlab.training.optimizers import OPTIMIZERS, from_torch
 from attnlab.training.strategies import STRATEGIES, fsdp, strategy_of
-from attnlab.training.strategies.processes import Processes, current
+from attnlab.training.strategies.processes import JoinedProcesses, Processes, current
 from attnlab.training.trace import weight_hashes
 from tests.training.forked import in_processes, patched
 from tests.training.small_run import config, for_task, merged
@@ -32,7 +32,15 @@ from tests.unchecked import only_checks
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PARTS = 4
-STEADY = {"schedule": "constant", "accumulate": PARTS, "checkpoint_every": 3, "evaluate_every": 6}
+TIMEOUT = 45
+"""Seconds after which a process that waits says for whom: less than tests wait for processes."""
+STEADY = {
+    "schedule": "constant",
+    "accumulate": PARTS,
+    "checkpoint_every": 3,
+    "evaluate_every": 6,
+    "process_timeout": TIMEOUT,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +75,7 @@ def settings(folder, *, steps=6, strategy="ddp", task="causal", **changes):
 def trained(chosen, out, **about):
     """A run; gives what its process knows of it."""
     run = train(Session(chosen), out, **about)
-    return {"reason": run.reason, "state": run.state, "rank": current().rank}
+    return {"reason": run.reason, "state": run.state, "signal": run.signal, "rank": current().rank}
 
 
 def stepped(run):
@@ -401,22 +409,42 @@ def test_a_loss_that_is_not_finite_ends_all_and_keeps_every_part(tmp_path):
     assert {name.split(".")[0] for name in load_file(file)} == set("0123")
 
 
-def interrupting(chosen, out, rank):
-    """One process hears a signal in the middle of a step."""
-    step = Loop.step
+MOMENTS = {
+    "in a step": (Loop, "step"),
+    "as they agree": (JoinedProcesses, "most"),
+    "before the next step": (Loop, "evaluation_due"),
+}
 
-    def heard(self):
-        if current().rank == rank and self.state.step == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
+
+def interrupting(chosen, out, rank, moment):
+    """One process hears a signal at a moment of the loop, when three steps were taken."""
+    steps = 0
+    step, (owner, name) = Loop.step, MOMENTS[moment]
+
+    def counted(self):
+        nonlocal steps
+        steps += 1
         return step(self)
 
-    Loop.step = heard
+    Loop.step = counted
+    called = getattr(owner, name)
+
+    def heard(self, *given):
+        result = called(self, *given)
+        if current().rank == rank and steps == 3 + (name == "step"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return result
+
+    setattr(owner, name, heard)
     return trained(chosen, out)
 
 
-def test_a_signal_to_one_process_stops_all_at_the_same_step_with_one_checkpoint(tmp_path):
-    results = in_processes(2, interrupting, settings(tmp_path), tmp_path / "run", 1)
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_signal_to_one_process_stops_all_at_the_same_step_with_one_checkpoint(tmp_path, moment):
+    """Whenever it is heard: what one process alone knew would part it from the others, which wait for it."""
+    results = in_processes(2, interrupting, settings(tmp_path), tmp_path / "run", 1, moment)
     assert_ended(results, "interrupted")
+    assert [result["signal"] for result in results] == [signal.SIGTERM, signal.SIGTERM]
     assert [result["state"].step for result in results] == [4, 4]
     assert Checkpoints.of(tmp_path / "run").steps() == [3, 4]
 
