@@ -1,8 +1,10 @@
 """One model over several processes: the losses, evaluations, traces and checkpoints of one process."""
 
+import atexit
 import json
 import os
 import signal
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -407,6 +409,17 @@ def test_a_loss_that_is_not_finite_ends_all_and_keeps_every_part(tmp_path):
     assert type(first).__name__ == "DivergedError" and type(second) is EndedElsewhereError
     (file,) = (tmp_path / "run").glob("failed-step-*.safetensors")
     assert {name.split(".")[0] for name in load_file(file)} == set("0123")
+
+
+def threads_at_the_end():
+    """Threads of this process that are left when Python ends."""
+    atexit._run_exitfuncs()
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("attnlab-")]
+
+
+def test_no_thread_talks_to_the_store_when_python_ends():
+    """It would come back from there to a Python that is gone, and abort the process."""
+    assert in_processes(2, threads_at_the_end) == [[], []]
 
 
 MOMENTS = {
