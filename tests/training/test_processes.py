@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.distributed import PrefixStore
+from torch.distributed import init_process_group as begin_group
 
 from attnlab.config.files import config_of
 from attnlab.config.values import Choice, ConfigError
@@ -109,6 +111,21 @@ def assert_ended(results, reason="budget"):
     for result in results:
         assert isinstance(result, dict), result
         assert result["reason"] == reason
+
+
+def trained_in_a_group(chosen, out):
+    """A script that has begun a group of its own, and trains twice."""
+    begin_group("gloo", store=PrefixStore("own", current().store), rank=current().rank, world_size=2)
+    return [trained(chosen, out / name) for name in ("first", "second")]
+
+
+def test_a_script_may_have_a_group_of_its_own_and_train_twice(tmp_path):
+    for results in in_processes(2, trained_in_a_group, settings(tmp_path, steps=2), tmp_path):
+        assert_ended(results)
+    for name in ("first", "second"):
+        about = json.loads((tmp_path / name / "run.json").read_text())["processes"]
+        assert about["backend"] == "gloo" and len(about["hosts"]) == 1
+    assert losses(tmp_path / "first") == losses(tmp_path / "second")
 
 
 # ---------------------------------------------------------------- the same numbers

@@ -126,10 +126,15 @@ class JoinedProcesses(Processes):
     def connect(self, device: torch.device, timeout: float) -> None:
         self.timeout = timeout
         self._whole.set_timeout(timedelta(seconds=max(timeout, 4 * BEAT)))
-        if dist.is_initialized():
-            return
         if device.type == "mps":
             raise ConfigError('training.device "mps" has one process; use "cpu", or leave out --processes.')
+        if dist.is_initialized():  # by an earlier run of this script, or by the script itself
+            self.backend = self.backend or dist.get_backend()
+        else:
+            self._begin_group(device)
+        self.hosts = tuple(dict.fromkeys(self.gather(self.host)))
+
+    def _begin_group(self, device: torch.device) -> None:
         self.backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         own: dict[str, Any] = {"device_id": device} if device.type == "cuda" else {}
         dist.init_process_group(
@@ -137,10 +142,9 @@ class JoinedProcesses(Processes):
             store=_below("group", self._whole),
             rank=self.rank,
             world_size=self.world,
-            timeout=timedelta(seconds=timeout),
+            timeout=timedelta(seconds=self.timeout),
             **own,
         )
-        self.hosts = tuple(dict.fromkeys(self.gather(self.host)))
 
     def gather(self, value: T) -> list[T]:
         values: list[Any] = [None] * self.world
