@@ -9,8 +9,8 @@ benchmarks/processes.py compares the bytes with those that processes really send
 - fsdp: for each part of a step, weights are gathered twice and gradients summed into parts once; gathers of
   the next block run beside a block's own work, so that a part takes the longer of the two; by rings, whose
   messages wait W−1 times.
-- fsdp(replicas=R): the same inside a machine of W/R devices; after each part of a step the gradients are
-  summed between machines, while its backward still runs.
+- fsdp(replicas=R): the same inside a machine of W/R devices; gradients of parts are summed between machines
+  once a step, while the last part's backward runs.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def fsdp(model: Model, machine: Machine, world: int, tokens: float, parts: int, 
     part = max(compute(model, machine, tokens), gathers + sums)
     own = model.gradient_bytes * model.parameters / group
     between = 2 * machine.between.seconds(own, replicas, model.blocks * math.log2(replicas))
-    return parts * (part + max(0.0, between - 2 / 3 * part))
+    return parts * part + max(0.0, between - 2 / 3 * part)
 
 
 def ddp_bytes(model: Model, world: int) -> float:
@@ -99,7 +99,7 @@ def fsdp_bytes(model: Model, world: int, parts: int, *, replicas: int = 1, sums:
     """The same; `sums` is 2 where gradients are summed whole, and each device takes its part, as by gloo."""
     group, gradient = world // replicas, model.gradient_bytes * model.parameters
     gathered = 2 * sent(model.weight_bytes * model.parameters, group)
-    return parts * (gathered + sums * sent(gradient, group) + 2 * sent(gradient / group, replicas))
+    return parts * (gathered + sums * sent(gradient, group)) + 2 * sent(gradient / group, replicas)
 
 
 def held(model: Model, world: int = 1) -> float:

@@ -47,4 +47,4 @@ def test_bytes_are_those_of_a_computation_by_hand():
     assert fsdp_bytes(small, 4, 5) == pytest.approx(5 * part)
     assert fsdp_bytes(small, 4, 1, sums=2) == pytest.approx(part + 3 / 4 * 4 * 124e6)
     inside = 2 * 1 / 2 * 2 * 124e6 + 1 / 2 * 4 * 124e6
-    assert fsdp_bytes(small, 4, 1, replicas=2) == pytest.approx(inside + 2 * 1 / 2 * 2 * 124e6)
+    assert fsdp_bytes(small, 4, 3, replicas=2) == pytest.approx(3 * inside + 2 * 1 / 2 * 2 * 124e6)

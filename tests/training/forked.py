@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,8 +57,9 @@ def in_processes(world: int, work: Callable[..., Any], *given: Any) -> list[Any]
         ]
         for process in made:
             process.start()
+        until = time.monotonic() + LATE
         for process in made:
-            process.join(LATE)
+            process.join(max(0.0, until - time.monotonic()))
         late = [rank for rank, process in enumerate(made) if process.is_alive()]
         for rank in late:
             os.kill(made[rank].pid, signal.SIGUSR1)

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -161,6 +162,17 @@ def test_losses_are_those_of_one_process(tmp_path, exact):
 def test_losses_of_fifty_steps_are_those_of_one_process(tmp_path, exact):
     worlds = [(world, strategy) for world in (2, 3, 4) for strategy in ("ddp", "fsdp")]
     same_as_alone(tmp_path, 50, [*worlds, (4, "fsdp(replicas=2)")])
+
+
+@pytest.mark.slow
+def test_replicas_that_share_parts_unevenly_take_the_steps_of_one_process(tmp_path, exact):
+    """Five parts: three of four processes take their last one again for nothing, and get then what the fourth
+    has for them: only after that do gradients go between the groups."""
+    chosen = settings(tmp_path, steps=4, training={"accumulate": 5})
+    assert_ended(in_processes(1, trained, chosen, tmp_path / "one"))
+    shared = replace(chosen.training, strategy=STRATEGIES.resolve("fsdp(replicas=2)"))
+    assert_ended(in_processes(4, trained, replace(chosen, training=shared), tmp_path / "four"))
+    assert apart(tmp_path / "four", tmp_path / "one") < 1e-9
 
 
 @pytest.mark.slow
@@ -426,6 +438,25 @@ def test_a_loss_that_is_not_finite_ends_all_and_keeps_every_part(tmp_path):
     assert type(first).__name__ == "DivergedError" and type(second) is EndedElsewhereError
     (file,) = (tmp_path / "run").glob("failed-step-*.safetensors")
     assert {name.split(".")[0] for name in load_file(file)} == set("0123")
+
+
+def hanging(chosen, out, rank, seconds):
+    """One process is late for the forward of a step, in which others gather weights from it."""
+    exchanging = fsdp.FSDP.exchanging
+
+    def late(self, wrapped, *, last):
+        if self.processes.rank == rank:
+            time.sleep(seconds)
+        return exchanging(self, wrapped, last=last)
+
+    fsdp.FSDP.exchanging = late
+    return trained(chosen, out)
+
+
+def test_weights_are_not_waited_for_longer_than_the_timeout(tmp_path):
+    chosen = settings(tmp_path, strategy="fsdp", training={"process_timeout": 3})
+    first, second = in_processes(2, hanging, chosen, tmp_path / "run", 1, 12)
+    assert "lost each other" in str(first) and isinstance(second, EndedElsewhereError)
 
 
 def threads_at_the_end():

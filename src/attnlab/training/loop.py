@@ -408,14 +408,16 @@ def backward(
             loss: LossSum = model(**batch.inputs, objective=task.loss_of(batch))
         return loss
 
+    rounds = len(batches) + sharing.fillers(len(batches))
     for number, batch in enumerate(batches):
-        with around(number), sharing.exchanging(model, last=number + 1 == len(batches)):
+        with around(number), sharing.exchanging(model, last=number + 1 == rounds):
             loss = of_part(batch)
             (loss.total / sharing.divisor(count)).backward()
         named = {"": loss.reported, **loss.parts}
         losses.append({name: sharing.sendable(part) for name, part in named.items()})
-    for _ in range(sharing.fillers(len(batches))):
-        (of_part(batches[-1]).total * 0.0).backward()
+    for number in range(len(batches), rounds):
+        with sharing.exchanging(model, last=number + 1 == rounds):
+            (of_part(batches[-1]).total * 0.0).backward()
     sums: dict[str, Tensor] = {}
     for each in sharing.in_order(losses):
         for name, part in each.items():

@@ -62,6 +62,8 @@ class Processes:
     world = local_world = 1
     hosts: tuple[str, ...] = ()
     backend = ""
+    timeout = 600.0
+    """Seconds that a collective waits for the others."""
 
     @property
     def first(self) -> bool:
@@ -115,7 +117,7 @@ class JoinedProcesses(Processes):
 
     def __init__(self, store: Any, *, rank: int, world: int, local_rank: int, local_world: int):
         self.rank, self.world, self.local_rank, self.local_world = rank, world, local_rank, local_world
-        self.host, self.timeout, self.meetings = socket.gethostname(), 600.0, 0
+        self.host, self.meetings = socket.gethostname(), 0
         self._whole, self.store = store, _below(PREFIX, store)
         self.store.set(f"who/{rank}", json.dumps({"host": self.host, "pid": os.getpid()}))
         self._ended, self._beaten = threading.Event(), time.monotonic()
