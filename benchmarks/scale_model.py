@@ -1,14 +1,16 @@
 """How long a step should take on many devices: compute, bytes on the wire, and latency, each by a formula.
 
 `python -m benchmarks.scale_model` prints the table of docs/scale.md. A device computes 6·N operations a token
-for N parameters. To sum a tensor into parts, or to gather it, each of W devices sends (W−1)/W of it.
+for N parameters. To sum a tensor into parts, or to gather it, each of W devices sends (W−1)/W of it:
+benchmarks/processes.py compares the bytes with those that processes really send.
 
 - ddp: the gradient is summed and gathered once a step, while the last part's backward (2/3 of its time) runs;
   by trees, whose messages wait log₂ W times.
 - fsdp: for each part of a step, weights are gathered twice and gradients summed into parts once; gathers of
   the next block run beside a block's own work, so that a part takes the longer of the two; by rings, whose
   messages wait W−1 times.
-- fsdp(replicas=R): the same inside a machine of W/R devices; gradients of parts are summed between machines.
+- fsdp(replicas=R): the same inside a machine of W/R devices; gradients of parts are summed between machines
+  once a step, while the last part's backward runs.
 """
 
 from __future__ import annotations
@@ -29,7 +31,12 @@ class Wire:
 
     def seconds(self, size: float, world: int, waits: float) -> float:
         """In which `size` bytes are summed into parts, or gathered from them, with so many waits."""
-        return (world - 1) / world * size / self.bandwidth + waits * self.latency
+        return sent(size, world) / self.bandwidth + waits * self.latency
+
+
+def sent(size: float, world: int) -> float:
+    """Bytes that each of so many devices sends to sum `size` bytes into parts, or to gather them."""
+    return (world - 1) / world * size
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,18 @@ def fsdp(model: Model, machine: Machine, world: int, tokens: float, parts: int, 
     own = model.gradient_bytes * model.parameters / group
     between = 2 * machine.between.seconds(own, replicas, model.blocks * math.log2(replicas))
     return parts * part + max(0.0, between - 2 / 3 * part)
+
+
+def ddp_bytes(model: Model, world: int) -> float:
+    """That each device sends a step."""
+    return 2 * sent(model.gradient_bytes * model.parameters, world)
+
+
+def fsdp_bytes(model: Model, world: int, parts: int, *, replicas: int = 1, sums: int = 1) -> float:
+    """The same; `sums` is 2 where gradients are summed whole, and each device takes its part, as by gloo."""
+    group, gradient = world // replicas, model.gradient_bytes * model.parameters
+    gathered = 2 * sent(model.weight_bytes * model.parameters, group)
+    return parts * (gathered + sums * sent(gradient, group)) + 2 * sent(gradient / group, replicas)
 
 
 def held(model: Model, world: int = 1) -> float:

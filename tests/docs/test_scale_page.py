@@ -5,7 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.scale_model import GPUS, MODELS, PARTS, TOKENS, ddp, fsdp, held, table
+from benchmarks.scale_model import (
+    GPUS,
+    MODELS,
+    PARTS,
+    TOKENS,
+    ddp,
+    ddp_bytes,
+    fsdp,
+    fsdp_bytes,
+    held,
+    table,
+)
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scale.md").read_text()
 
@@ -27,3 +38,13 @@ def test_steps_are_those_of_a_computation_by_hand():
     assert own < 2 / 3 * alone  # hidden
     assert fsdp(large, GPUS, 512, TOKENS, PARTS, replicas=64) == pytest.approx(4 * alone)
     assert held(large) == pytest.approx(107.2e9) and math.log2(64) == 6
+
+
+def test_bytes_are_those_of_a_computation_by_hand():
+    small = MODELS[0]
+    assert ddp_bytes(small, 4) == pytest.approx(2 * 3 / 4 * 4 * 124e6)
+    part = 2 * 3 / 4 * 2 * 124e6 + 3 / 4 * 4 * 124e6
+    assert fsdp_bytes(small, 4, 5) == pytest.approx(5 * part)
+    assert fsdp_bytes(small, 4, 1, sums=2) == pytest.approx(part + 3 / 4 * 4 * 124e6)
+    inside = 2 * 1 / 2 * 2 * 124e6 + 1 / 2 * 4 * 124e6
+    assert fsdp_bytes(small, 4, 3, replicas=2) == pytest.approx(3 * inside + 2 * 1 / 2 * 2 * 124e6)

@@ -35,7 +35,9 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def losses(monkeypatch):
-    """Counts the nodes that runs have lost."""
+    """Counts the nodes that runs have lost. Files come home each second however long that takes: on a busy
+    machine a run would be over before its steps are seen."""
+    monkeypatch.setattr("attnlab.studies.engines.ray.SHARE", 1.0)
     counted = []
     too_many = resuming.LostNodes.too_many
     monkeypatch.setattr(resuming.LostNodes, "too_many", lambda *a: counted.append(1) or too_many(*a))

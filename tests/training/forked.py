@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,12 @@ from attnlab.training.strategies import processes
 
 LATE = 90
 """Seconds after which processes that are still there are ended, and say where they were."""
-LOADED = ["tests.training.test_processes", "tests.session.test_process_checks"]
+LOADED = [
+    "torch._dynamo",  # torch imports it when it wraps a model, which takes longer than a small training
+    "tests.interop.parallel_loops",
+    "tests.session.test_process_checks",
+    "tests.training.test_processes",
+]
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 PATCHES: list[Patch] = []
@@ -51,8 +57,9 @@ def in_processes(world: int, work: Callable[..., Any], *given: Any) -> list[Any]
         ]
         for process in made:
             process.start()
+        until = time.monotonic() + LATE
         for process in made:
-            process.join(LATE)
+            process.join(max(0.0, until - time.monotonic()))
         late = [rank for rank, process in enumerate(made) if process.is_alive()]
         for rank in late:
             os.kill(made[rank].pid, signal.SIGUSR1)

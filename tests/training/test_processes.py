@@ -1,14 +1,19 @@
 """One model over several processes: the losses, evaluations, traces and checkpoints of one process."""
 
+import atexit
 import json
 import os
 import signal
+import threading
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.distributed import PrefixStore
+from torch.distributed import init_process_group as begin_group
 
 from attnlab.config.files import config_of
 from attnlab.config.values import Choice, ConfigError
@@ -24,7 +29,7 @@ from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.loop import Loop
 from attnlab.training.optimizers import OPTIMIZERS, from_torch
 from attnlab.training.strategies import STRATEGIES, fsdp, strategy_of
-from attnlab.training.strategies.processes import Processes, current
+from attnlab.training.strategies.processes import JoinedProcesses, Processes, current
 from attnlab.training.trace import weight_hashes
 from tests.training.forked import in_processes, patched
 from tests.training.small_run import config, for_task, merged
@@ -32,7 +37,15 @@ from tests.unchecked import only_checks
 
 pytestmark = pytest.mark.usefixtures("unchecked")
 PARTS = 4
-STEADY = {"schedule": "constant", "accumulate": PARTS, "checkpoint_every": 3, "evaluate_every": 6}
+TIMEOUT = 45
+"""Seconds after which a process that waits says for whom: less than tests wait for processes."""
+STEADY = {
+    "schedule": "constant",
+    "accumulate": PARTS,
+    "checkpoint_every": 3,
+    "evaluate_every": 6,
+    "process_timeout": TIMEOUT,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +80,7 @@ def settings(folder, *, steps=6, strategy="ddp", task="causal", **changes):
 def trained(chosen, out, **about):
     """A run; gives what its process knows of it."""
     run = train(Session(chosen), out, **about)
-    return {"reason": run.reason, "state": run.state, "rank": current().rank}
+    return {"reason": run.reason, "state": run.state, "signal": run.signal, "rank": current().rank}
 
 
 def stepped(run):
@@ -99,6 +112,21 @@ def assert_ended(results, reason="budget"):
     for result in results:
         assert isinstance(result, dict), result
         assert result["reason"] == reason
+
+
+def trained_in_a_group(chosen, out):
+    """A script that has begun a group of its own, and trains twice."""
+    begin_group("gloo", store=PrefixStore("own", current().store), rank=current().rank, world_size=2)
+    return [trained(chosen, out / name) for name in ("first", "second")]
+
+
+def test_a_script_may_have_a_group_of_its_own_and_train_twice(tmp_path):
+    for results in in_processes(2, trained_in_a_group, settings(tmp_path, steps=2), tmp_path):
+        assert_ended(results)
+    for name in ("first", "second"):
+        about = json.loads((tmp_path / name / "run.json").read_text())["processes"]
+        assert about["backend"] == "gloo" and len(about["hosts"]) == 1
+    assert losses(tmp_path / "first") == losses(tmp_path / "second")
 
 
 # ---------------------------------------------------------------- the same numbers
@@ -134,6 +162,17 @@ def test_losses_are_those_of_one_process(tmp_path, exact):
 def test_losses_of_fifty_steps_are_those_of_one_process(tmp_path, exact):
     worlds = [(world, strategy) for world in (2, 3, 4) for strategy in ("ddp", "fsdp")]
     same_as_alone(tmp_path, 50, [*worlds, (4, "fsdp(replicas=2)")])
+
+
+@pytest.mark.slow
+def test_replicas_that_share_parts_unevenly_take_the_steps_of_one_process(tmp_path, exact):
+    """Five parts: three of four processes take their last one again for nothing, and get then what the fourth
+    has for them: only after that do gradients go between the groups."""
+    chosen = settings(tmp_path, steps=4, training={"accumulate": 5})
+    assert_ended(in_processes(1, trained, chosen, tmp_path / "one"))
+    shared = replace(chosen.training, strategy=STRATEGIES.resolve("fsdp(replicas=2)"))
+    assert_ended(in_processes(4, trained, replace(chosen, training=shared), tmp_path / "four"))
+    assert apart(tmp_path / "four", tmp_path / "one") < 1e-9
 
 
 @pytest.mark.slow
@@ -401,22 +440,72 @@ def test_a_loss_that_is_not_finite_ends_all_and_keeps_every_part(tmp_path):
     assert {name.split(".")[0] for name in load_file(file)} == set("0123")
 
 
-def interrupting(chosen, out, rank):
-    """One process hears a signal in the middle of a step."""
-    step = Loop.step
+def hanging(chosen, out, rank, seconds):
+    """One process is late for the forward of a step, in which others gather weights from it."""
+    exchanging = fsdp.FSDP.exchanging
 
-    def heard(self):
-        if current().rank == rank and self.state.step == 3:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return step(self)
+    def late(self, wrapped, *, last):
+        if self.processes.rank == rank:
+            time.sleep(seconds)
+        return exchanging(self, wrapped, last=last)
 
-    Loop.step = heard
+    fsdp.FSDP.exchanging = late
     return trained(chosen, out)
 
 
-def test_a_signal_to_one_process_stops_all_at_the_same_step_with_one_checkpoint(tmp_path):
-    results = in_processes(2, interrupting, settings(tmp_path), tmp_path / "run", 1)
+def test_weights_are_not_waited_for_longer_than_the_timeout(tmp_path):
+    chosen = settings(tmp_path, strategy="fsdp", training={"process_timeout": 3})
+    first, second = in_processes(2, hanging, chosen, tmp_path / "run", 1, 12)
+    assert "lost each other" in str(first) and isinstance(second, EndedElsewhereError)
+
+
+def threads_at_the_end():
+    """Threads of this process that are left when Python ends."""
+    atexit._run_exitfuncs()
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("attnlab-")]
+
+
+def test_no_thread_talks_to_the_store_when_python_ends():
+    """It would come back from there to a Python that is gone, and abort the process."""
+    assert in_processes(2, threads_at_the_end) == [[], []]
+
+
+MOMENTS = {
+    "in a step": (Loop, "step"),
+    "as they agree": (JoinedProcesses, "most"),
+    "before the next step": (Loop, "evaluation_due"),
+}
+
+
+def interrupting(chosen, out, rank, moment):
+    """One process hears a signal at a moment of the loop, when three steps were taken."""
+    steps = 0
+    step, (owner, name) = Loop.step, MOMENTS[moment]
+
+    def counted(self):
+        nonlocal steps
+        steps += 1
+        return step(self)
+
+    Loop.step = counted
+    called = getattr(owner, name)
+
+    def heard(self, *given):
+        result = called(self, *given)
+        if current().rank == rank and steps == 3 + (name == "step"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        return result
+
+    setattr(owner, name, heard)
+    return trained(chosen, out)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_signal_to_one_process_stops_all_at_the_same_step_with_one_checkpoint(tmp_path, moment):
+    """Whenever it is heard: what one process alone knew would part it from the others, which wait for it."""
+    results = in_processes(2, interrupting, settings(tmp_path), tmp_path / "run", 1, moment)
     assert_ended(results, "interrupted")
+    assert [result["signal"] for result in results] == [signal.SIGTERM, signal.SIGTERM]
     assert [result["state"].step for result in results] == [4, 4]
     assert Checkpoints.of(tmp_path / "run").steps() == [3, 4]
 

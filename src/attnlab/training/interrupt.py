@@ -14,9 +14,12 @@ class Interrupt:
     """Set by the first SIGINT or SIGTERM; a second one acts as it would without us."""
 
     def __init__(self) -> None:
-        self.asked = False
         self.signal = 0
         self._before: dict[int, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        return self.signal != 0
 
     @contextmanager
     def heard(self) -> Iterator[Interrupt]:
@@ -32,7 +35,7 @@ class Interrupt:
             self._restore()
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
-        self.asked, self.signal = True, number
+        self.signal = number
         self._restore()
 
     def _restore(self) -> None:

@@ -102,11 +102,11 @@ class Loop:
         parameters = sum(p.numel() for p in self.model.parameters())
         self.tell(Started(step=self.state.step, parameters=parameters, ends=self.expected_end()))
         while True:
-            self.agree(interrupt)
-            if self.evaluation_due() and not interrupt.asked:
+            asked = self.agree(interrupt)
+            if self.evaluation_due() and not asked:
                 self.evaluate()
-                self.agree(interrupt)
-            reason = self.end(interrupt)
+                asked = self.agree(interrupt)
+            reason = self.end(asked)
             if reason or self.save_due():
                 self.save()
             if reason:
@@ -115,10 +115,13 @@ class Loop:
             self.tell(Stepping(step=self.state.step))
             self.tell(self.step())
 
-    def agree(self, interrupt: Interrupt) -> None:
-        """A wish to stop that one process heard is that of all."""
-        interrupt.signal = self.processes.most(interrupt.signal)
-        interrupt.asked = interrupt.asked or interrupt.signal != 0
+    def agree(self, interrupt: Interrupt) -> bool:
+        """Whether all processes stop, since one of them was asked to. A signal that is heard from here on
+        counts the next time: a process that acted on it alone would wait for the others for ever."""
+        signal = self.processes.most(interrupt.signal)
+        if signal:
+            interrupt.signal = signal
+        return signal != 0
 
     def step(self) -> Stepped:
         """One step: `accumulate` batches, one update, normalised by the true number of targets."""
@@ -238,13 +241,13 @@ class Loop:
             return sentence
         return f"{sentence} Earlier {budget.patience_phrase(patience, self.metric)}."
 
-    def end(self, interrupt: Interrupt) -> str:
+    def end(self, asked: bool) -> str:
         """Why the run is over; nothing while it is not."""
         if self.progress(self.state) >= 1:
             return "budget"
         if self.settings.patience != "unlimited" and self.state.since_best >= self.settings.patience:
             return "patience"
-        return "interrupted" if interrupt.asked else ""
+        return "interrupted" if asked else ""
 
     def evaluation_due(self) -> bool:
         every, step = self.settings.evaluate_every, self.state.step
@@ -405,14 +408,16 @@ def backward(
             loss: LossSum = model(**batch.inputs, objective=task.loss_of(batch))
         return loss
 
+    rounds = len(batches) + sharing.fillers(len(batches))
     for number, batch in enumerate(batches):
-        with around(number), sharing.exchanging(model, last=number + 1 == len(batches)):
+        with around(number), sharing.exchanging(model, last=number + 1 == rounds):
             loss = of_part(batch)
             (loss.total / sharing.divisor(count)).backward()
         named = {"": loss.reported, **loss.parts}
         losses.append({name: sharing.sendable(part) for name, part in named.items()})
-    for _ in range(sharing.fillers(len(batches))):
-        (of_part(batches[-1]).total * 0.0).backward()
+    for number in range(len(batches), rounds):
+        with sharing.exchanging(model, last=number + 1 == rounds):
+            (of_part(batches[-1]).total * 0.0).backward()
     sums: dict[str, Tensor] = {}
     for each in sharing.in_order(losses):
         for name, part in each.items():

@@ -27,6 +27,8 @@ DEEPEST = 8
 LEFT_OUT = ("checkpoints", "cache")
 RESULTS = "results.json"
 GROWING = ("running", "preparing")
+ENDING = (*GROWING, "interrupted", "failed")
+"""States in which a process may still work in the folder: it writes its last word before it ends."""
 NEWS = 10.0
 """Seconds after which a run that goes on without a word is said to be silent."""
 
@@ -148,7 +150,7 @@ class Index:
         """Whether a run is another than it was when it was last looked at."""
         known = self.runs.get(address)
         if known is not None and known.stamp == stamp:
-            process = holder(folder, held) if known.summary.result.status in GROWING else 0
+            process = holder(folder, held) if known.summary.result.status in ENDING else 0
             now = replace(known, process=process)
             self.runs[address] = now
             return now.process != known.process or self._fell_silent(known)
@@ -166,7 +168,7 @@ class Index:
             folder,
             summary,
             stamp,
-            process=holder(folder, held) if grows else 0,
+            process=holder(folder, held) if summary.result.status in ENDING else 0,
             step=max(follower.step, summary.result.steps),
             share=follower.progress if grows else _share_of(summary),
             seconds_left=follower.seconds_left,

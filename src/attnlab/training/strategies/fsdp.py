@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.distributed_c10d import _set_pg_timeout
+from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor, distribute_tensor
 
 from attnlab.config.ranges import Count
@@ -53,8 +56,8 @@ class FSDP(Strategy):
     Cost: the memory of weights, gradients and optimizer divided by the processes; each part of a step sends
     about three times the size of the weights. Evaluations and checks gather the whole weights, without
     gradients, in every process. With `replicas` there are so many groups of processes with a whole model
-    each, such as one a machine: only gradients go between groups. With training.precision = "bfloat16" blocks
-    compute in it, as with ddp; weights are gathered and kept in float32.
+    each, such as one a machine: only gradients go between groups, once a step. With training.precision =
+    "bfloat16" blocks compute in it, as with ddp; weights are gathered and kept in float32.
 
     When it helps: the model, its gradient and AdamW's state do not fit on one device.
 
@@ -95,6 +98,8 @@ class FSDP(Strategy):
         shape = (self.replicas, self.processes.world // self.replicas)
         names = ("replicate", "shard")
         mesh = init_device_mesh(device.type, shape, mesh_dim_names=names)
+        for name in names:  # which would wait half an hour
+            _set_pg_timeout(timedelta(seconds=self.processes.timeout), mesh.get_group(name))
         chosen = mesh if self.replicas > 1 else mesh["shard"]
         sharded = copy_module(model, {})
         for block in [module for module in sharded.modules() if isinstance(module, Block)]:
@@ -122,6 +127,11 @@ class FSDP(Strategy):
 
     def fillers(self, own: int) -> int:
         return self.rounds - own
+
+    def exchanging(self, wrapped: nn.Module, *, last: bool) -> AbstractContextManager[Any]:
+        assert isinstance(wrapped, FSDPModule)
+        wrapped.set_requires_all_reduce(last)  # between groups; inside one, each batch is summed into parts
+        return nullcontext()
 
     def norm(self, norm: Tensor) -> Tensor:
         return norm.full_tensor() if isinstance(norm, DTensor) else norm

@@ -8,6 +8,7 @@ and that may take longer than any collective waits.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
@@ -37,6 +38,8 @@ POLL = 0.02, 0.25
 """Seconds between two looks at the store, at first and after a while."""
 UNHEARD = 10.0
 """Seconds beyond the timeout after which a process that reaches nobody ends: the others have named it."""
+ENDING = 2.0
+"""Seconds that a process waits for its own threads when it ends."""
 LAUNCHED = "ATTNLAB_LAUNCHED"
 """Set where `--processes` started this process: that launcher says what ended a run."""
 RESTARTS = "TORCHELASTIC_RESTART_COUNT"
@@ -59,6 +62,8 @@ class Processes:
     world = local_world = 1
     hosts: tuple[str, ...] = ()
     backend = ""
+    timeout = 600.0
+    """Seconds that a collective waits for the others."""
 
     @property
     def first(self) -> bool:
@@ -112,7 +117,7 @@ class JoinedProcesses(Processes):
 
     def __init__(self, store: Any, *, rank: int, world: int, local_rank: int, local_world: int):
         self.rank, self.world, self.local_rank, self.local_world = rank, world, local_rank, local_world
-        self.host, self.timeout, self.meetings = socket.gethostname(), 600.0, 0
+        self.host, self.meetings = socket.gethostname(), 0
         self._whole, self.store = store, _below(PREFIX, store)
         self.store.set(f"who/{rank}", json.dumps({"host": self.host, "pid": os.getpid()}))
         self._ended, self._beaten = threading.Event(), time.monotonic()
@@ -123,10 +128,15 @@ class JoinedProcesses(Processes):
     def connect(self, device: torch.device, timeout: float) -> None:
         self.timeout = timeout
         self._whole.set_timeout(timedelta(seconds=max(timeout, 4 * BEAT)))
-        if dist.is_initialized():
-            return
         if device.type == "mps":
             raise ConfigError('training.device "mps" has one process; use "cpu", or leave out --processes.')
+        if dist.is_initialized():  # by an earlier run of this script, or by the script itself
+            self.backend = self.backend or dist.get_backend()
+        else:
+            self._begin_group(device)
+        self.hosts = tuple(dict.fromkeys(self.gather(self.host)))
+
+    def _begin_group(self, device: torch.device) -> None:
         self.backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         own: dict[str, Any] = {"device_id": device} if device.type == "cuda" else {}
         dist.init_process_group(
@@ -134,10 +144,9 @@ class JoinedProcesses(Processes):
             store=_below("group", self._whole),
             rank=self.rank,
             world_size=self.world,
-            timeout=timedelta(seconds=timeout),
+            timeout=timedelta(seconds=self.timeout),
             **own,
         )
-        self.hosts = tuple(dict.fromkeys(self.gather(self.host)))
 
     def gather(self, value: T) -> list[T]:
         values: list[Any] = [None] * self.world
@@ -216,8 +225,19 @@ class JoinedProcesses(Processes):
                     self._cut_off()
 
         self.store.add(key, 1)
-        for work in (beat, watch):
-            threading.Thread(target=work, daemon=True, name=f"attnlab-{work.__name__}").start()
+        self._threads = [
+            threading.Thread(target=work, daemon=True, name=f"attnlab-{work.__name__}")
+            for work in (beat, watch)
+        ]
+        for thread in self._threads:
+            thread.start()
+        atexit.register(self._end_beating)
+
+    def _end_beating(self) -> None:
+        """Before Python ends: a thread that talks to the store then would abort the process."""
+        self._ended.set()
+        for thread in self._threads:
+            thread.join(ENDING)
 
     def _cut_off(self) -> None:
         """End this process where the launcher's machine does not answer: whatever waits for it hangs."""
@@ -335,12 +355,6 @@ class JoinedProcesses(Processes):
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(who["pid"], signal.SIGKILL)
 
-    def leave(self) -> None:
-        """End without waiting for the others."""
-        self._ended.set()
-        if dist.is_initialized():
-            dist.destroy_process_group()
-
 
 def is_lost(error: BaseException) -> bool:
     """Whether an error is of the connection between processes, and not of this one's own work."""
@@ -382,14 +396,6 @@ def join(store: Any, *, rank: int, world: int, local_rank: int, local_world: int
     joined = JoinedProcesses(store, rank=rank, world=world, local_rank=local_rank, local_world=local_world)
     _current = joined
     return joined
-
-
-def leave() -> None:
-    """Be alone again."""
-    global _current
-    if isinstance(_current, JoinedProcesses):
-        _current.leave()
-    _current = ALONE
 
 
 def restarted() -> bool:

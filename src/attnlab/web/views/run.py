@@ -126,7 +126,7 @@ def actions(run: IndexedRun) -> Markup:
     return template(
         "run_actions.html",
         address=run.address,
-        grows=bool(run.process),
+        grows=run.grows and bool(run.process),
         resumable=not run.process and run.state not in ("converted", "damaged"),
         limits=[*used, *(name for name in LIMITS if name not in used)],
         there=page_of,
