@@ -325,3 +325,5 @@ def test_pages_of_runs_that_are_not_there_or_damaged_say_so(page, served, own):
     (broken / "run.json").write_text("{")
     assert own.ask("/api/ask/facts/broken", "POST").status in (400, 404)
     assert own.ask("/api/ask/losses/causal", "POST", {"text": "a", "wrong": 1}).status == 400
+    assert own.ask("/api/ask/mask", "POST", {"\ud800": 1}).status == 400
+    assert own.ask("/api/ask/mask", "POST", {"text": "a", "masks": "\ud800"}).status == 400
