@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -300,3 +301,16 @@ def test_text_outside_the_folder_is_not_scored(page, folder, served):
     answer = page.ask("/api/paired", "POST", {"run": runs})
     assert answer.status == 400
     assert "is not in the served folder" in answer.json()["error"]
+
+
+def test_ctrl_c_ends_a_server_that_is_watched_without_a_word(folder):
+    with server(folder) as own:
+        mark = own.ask("/").text.partition('data-mark="')[2].partition('"')[0]
+        watching = own.events(f"/events/home?after=other-{mark}")
+        next(watching)
+        began = time.monotonic()
+        own.process.send_signal(signal.SIGINT)
+        assert own.process.wait(20) in (0, 130, -2)
+        assert time.monotonic() - began < 8
+        assert own.process.stderr.read() == ""
+        assert list(watching) == []
