@@ -88,7 +88,7 @@ def test_heads_that_are_not_there_are_a_sentence(ask):
 @pytest.mark.parametrize("kind", ["causal", "masked", "classification", "regression", "tagging"])
 def test_patched_places_say_what_a_forward_by_hand_says(kind, ask, opened):
     trained = opened[kind]
-    done = ask.done("patch_texts", kind, first=FIRST, second=SECOND)
+    done = ask.done("patch_texts", kind, first=FIRST, second=SECOND, at=-1)
     rows = [trained.reading.row(text) for text in (FIRST, SECOND)]
     with undisturbed(trained.model):
         with capture(trained.model, "layers.0.output", "layers.0.heads") as seen:
@@ -125,7 +125,7 @@ def test_patched_places_say_what_a_forward_by_hand_says(kind, ask, opened):
 
 
 def test_in_a_decoder_the_last_place_after_the_last_layer_decides(ask):
-    done = ask.done("patch_texts", "causal", first=FIRST, second=SECOND)
+    done = ask.done("patch_texts", "causal", first=FIRST, second=SECOND, at=-1)
     *others, last = done["hidden"][-1]
     assert last == pytest.approx(1, abs=1e-4) and others == pytest.approx([0] * len(others), abs=1e-4)
     differs = [n for n, (a, b) in enumerate(zip(done["first"], done["second"], strict=True)) if a != b]
@@ -139,7 +139,7 @@ def test_in_a_decoder_the_last_place_after_the_last_layer_decides(ask):
 def test_texts_that_cannot_be_patched_are_a_sentence(ask):
     refused = ask.error("patch_texts", "causal", first=FIRST, second="the cat .")
     assert "the same number" in refused and "11 tokens" in refused
-    assert "same output" in ask.error("patch_texts", "causal", first=FIRST, second=FIRST)
+    assert "same output at this token" in ask.error("patch_texts", "causal", first=FIRST, second=FIRST)
     assert "no token 99" in ask.error("patch_texts", "causal", first=FIRST, second=SECOND, at=99)
     assert "source" in ask.error("patch_texts", "seq2seq", first=FIRST, second=SECOND)
 

@@ -165,7 +165,8 @@ class OutputWay:
         self.apart = self._distance(usual)
         if not self.apart > ALIKE:
             raise ConfigError(
-                "Both texts have the same output here, so that no patch can change it; change a word."
+                "Both texts have the same output at this token, so that no patch can change it. Look at an "
+                "earlier one, or change another word."
             )
 
     def share(self, output: Tensor) -> float:

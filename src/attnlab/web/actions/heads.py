@@ -44,9 +44,11 @@ class WithoutValues:
 
 @dataclass(frozen=True)
 class PatchValues:
+    """`at` is the token after which words are looked at: the last of the text where nobody says."""
+
     first: str
     second: str
-    at: int = -1
+    at: int | None = None
 
 
 def attention(asked: WorkerRequest) -> Answer:
@@ -139,4 +141,5 @@ def patch_texts(asked: WorkerRequest) -> Answer:
     values, trained = asked.read(PatchValues), asked.trained
     trained.refuse_headless()
     first, second = trained.reading.row(values.first), trained.reading.row(values.second)
-    return patch_rows(trained.model, first, second, at=values.at).as_json()
+    last = -1 - len(trained.tokenizer.form.end)
+    return patch_rows(trained.model, first, second, at=last if values.at is None else values.at).as_json()

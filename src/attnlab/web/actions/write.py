@@ -23,7 +23,7 @@ ALTERNATIVES = 5
 HALF = "\ufffd"
 """What a character looks like whose last byte is still to come."""
 PROBABILITIES = (
-    "Probabilities are the model's own, before temperature, top-k and top-p, over all {size:,} tokens."
+    "Probabilities are the model’s own, before temperature, top-k and top-p, over all {size:,} tokens."
 )
 
 

@@ -21,7 +21,14 @@ const SHAPES = new Set(["line", "path", "circle", "polygon", "g", "text", "rect"
 export const minus = (text) => String(text).replace(/^-/, "−");
 export const fixed = (number, digits) => (number === null || number === undefined ? "–" : minus(number.toFixed(digits)));
 export const percent = (share) => (share === null || share === undefined ? "–" : share > 0 && share < 0.001 ? "< 0.1%" : `${(100 * share).toFixed(1)}%`);
-export const short = (number) => (number === null ? "–" : minus(Number(number.toPrecision(3))));
+const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
+export const short = (number) => {
+  if (number === null || number === undefined) return "–";
+  if (Math.abs(number) < 1e-9) return "0";
+  if (Math.abs(number) >= 1e-4 && Math.abs(number) < 1e7) return minus(Number(number.toPrecision(3)));
+  const [digits, power] = number.toExponential(1).split("e");
+  return minus(`${digits} × 10${[...String(Number(power))].map((letter) => RAISED[letter]).join("")}`);
+};
 export const visible = (piece) => (piece === "" ? "∅" : piece.trim() === "" ? piece.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣") : piece.replaceAll("\n", "⏎"));
 
 // ---------------------------------------------------------------- forms
@@ -101,6 +108,10 @@ export const shade = (share, signed = false) => {
   const [stop, part] = s <= 0.35 ? [0, s / 0.35] : [1, (s - 0.35) / 0.65];
   return `color-mix(in srgb, var(--heat-${stop + 1}) ${(100 * part).toFixed(1)}%, var(--heat-${stop}))`;
 };
+
+// Text on the ramp: black or white, whichever can be read on that shade of either scheme (4.5:1 at the least).
+export const shaded = (share) =>
+  `background: ${shade(share)}; color: light-dark(${share < 0.632 ? "#000, " : "#fff, "}${share < 0.407 ? "#fff" : "#000"})`;
 
 // Tokens of a text, one of which is chosen by pointer, Tab and arrow keys; `show(place)` tells more of it.
 export class TokenRow {
@@ -219,8 +230,8 @@ export class HeatMap {
     const { rows, columns } = this.data;
     const named = Math.max(rows.length, columns.length) <= this.most;
     const longest = (names) => Math.min(12, Math.max(1, ...names.map((name) => String(name).length)));
-    const left = named ? 14 + 7 * longest(rows) : 4;
-    const top = named ? 14 + 7 * longest(columns) : 4;
+    const left = named ? 16 + 7.4 * longest(rows) : 4;
+    const top = named ? 16 + 7.4 * longest(columns) : 4;
     const room = this.box.clientWidth - left - 2;
     const side = Math.max(3, Math.min(this.data.side ?? 30, Math.floor(room / columns.length)));
     return { named, left, top, side };

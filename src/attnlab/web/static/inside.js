@@ -1,9 +1,8 @@
 "use strict";
 // The heads of a model on a text, its output without some of them, and two texts patched into one another.
-import { announce } from "/static/live.js";
+import { announce, stream } from "/static/live.js";
 import { drawAttention } from "/static/attention.js";
-import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, settled, shade, short, table, visible } from "/static/asking.js";
-import { stream } from "/static/live.js";
+import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");
@@ -73,7 +72,7 @@ const looking = (facts) => {
     tokens.forEach((token) => {
       const share = token.divergence / largest;
       const moved = token.before[0].piece !== token.after[0].piece;
-      row.add(visible(token.text), { look: `spaced ${moved ? "second" : ""}`, style: `background: ${shade(share)}; color: ${share > 0.6 ? "var(--page)" : "var(--ink)"}`, label: `${visible(token.text)}: ${short(token.divergence)} nats${moved ? ", the most likely word changes" : ""}` });
+      row.add(visible(token.text), { look: `spaced ${moved ? "second" : ""}`, style: shaded(share), label: `${visible(token.text)}: ${short(token.divergence)} nats${moved ? ", the most likely word changes" : ""}` });
     });
     const ground = [0, 0.35, 1].map((stop) => `${shade(stop)} ${100 * stop}%`).join(", ");
     byId("without-key").replaceChildren(make("p", { class: "grid-key" }, make("span", { class: "ramp-key" }, make("span", { class: "ramp-numbers" }, make("span", {}, "0"), make("span", {}, `${short(largest)} nats`)), make("i", { class: "ramp", style: `background: linear-gradient(to right, ${ground})` }))));
@@ -100,10 +99,10 @@ const looking = (facts) => {
       cells: [make("bdi", {}, label), percent(before.scores[label]), percent(after.scores[label]), `${after.scores[label] >= before.scores[label] ? "+" : "−"}${(100 * Math.abs(after.scores[label] - before.scores[label])).toFixed(1)} points`],
     }));
     panel.replaceChildren();
-    byId("without-tokens").replaceChildren(
+    byId("without-labels").replaceChildren(
       rows.length
         ? table("Probability of each label", [{ name: "label" }, { name: "with all heads", number: true }, { name: "without", number: true }, { name: "change", number: true }], rows)
-        : make("span", {}, "With all heads: ", make("b", {}, said(before)), ". Without: ", make("b", {}, said(after)), "."));
+        : make("p", {}, "With all heads: ", make("b", {}, said(before)), ". Without: ", make("b", {}, said(after)), "."));
     announce(`With all heads ${said(before)}, without ${said(after)}.`);
   };
 
@@ -137,26 +136,30 @@ const looking = (facts) => {
 const patching = () => {
   let [streams, heads] = [null, null];
   const own = form("patching");
-  own.elements.first.value = "the cat sees a dog in the garden .";
-  own.elements.second.value = "the bird sees a dog in the garden .";
+  own.elements.first.value = "the cat sees a dog in the";
+  own.elements.second.value = "the bird sees a dog in the";
   question(own, place, async (values, ask) => {
     const done = await ask("patch_texts", values);
     byId("patched").hidden = false;
     const columns = done.first.map((word, n) => (word === done.second[n] ? `${n} ${word}` : `${n} ${word}/${done.second[n]}`));
-    const flat = done.hidden.flatMap((row, r) => row.map((share, c) => [share, r, c])).filter(([, r]) => r > 0);
-    const [share, r, c] = flat.reduce((best, one) => (one[0] > best[0] ? one : best));
-    byId("patched-headline").textContent = `After ${done.layers[r]}, the state at ${columns[c]} alone brings ${percent(share)} of the way.`;
+    // The stream after the last layer is the output itself, and the words that differ are all that enters.
+    const largest = (grid) => grid.flatMap((row, r) => row.map((share, c) => [share, r, c])).reduce((best, one) => (one[0] > best[0] ? one : best));
+    const told = (share) => percent(share).replace("-", "−");
+    if (done.heads.length) {
+      const [share, layer, head] = largest(done.heads);
+      byId("patched-headline").textContent = `Of single heads, layer ${layer}, head ${head} brings the output nearest to that of the first text: ${told(share)} of the way.`;
+    } else byId("patched-headline").textContent = `After ${done.layers[1]}, one place alone brings at most ${told(largest([done.hidden[1]])[0])} of the way.`;
     streams ??= new HeatMap(byId("hidden-map"));
     streams.show({ title: "The stream, place by place", rows: done.layers, columns, values: done.hidden, signed: true, full: 1,
-      sentence: `Share of the way for ${done.layers.length} layers and ${columns.length} places; most after ${done.layers[r]} at ${columns[c]}.`,
-      said: (row, column, value) => `${done.layers[row]} at ${columns[column]}: ${percent(value).replace("-", "−")} of the way` });
+      sentence: `Share of the way for the embedding, ${done.layers.length - 1} layers and ${columns.length} places. ${byId("patched-headline").textContent}`,
+      said: (row, column, value) => `${done.layers[row]} at ${columns[column]}: ${told(value)} of the way` });
     byId("patched-heads").hidden = !done.heads.length;
     if (done.heads.length) {
       const rows = done.heads.map((_, n) => `layer ${n}`);
       heads ??= new HeatMap(byId("head-map"));
       heads.show({ title: "Heads, at all places", rows, columns: done.heads[0].map((_, n) => `head ${n}`), values: done.heads, signed: true, full: 1,
         sentence: "Share of the way by one head at all places.",
-        said: (row, column, value) => `${rows[row]}, head ${column}: ${percent(value).replace("-", "−")} of the way` });
+        said: (row, column, value) => `${rows[row]}, head ${column}: ${told(value)} of the way` });
     }
     byId("patched-note").textContent = `Shown: ${done.measure}. The two outputs are ${short(done.apart)} apart. Below 0 the output goes further away.`;
     announce(byId("patched-headline").textContent);

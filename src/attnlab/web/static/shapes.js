@@ -109,7 +109,7 @@ const plane = ({ keys, query, weights, target }) => {
     make("line", { x1: middle, y1: middle, x2: qx, y2: qy, class: "query-line" }), make("circle", { cx: qx, cy: qy, r: 4, class: "query-end" }),
     keys.map((key, n) => {
       const [x, y] = at(key);
-      return [make("circle", { cx: x, cy: y, r: 4 + 16 * Math.sqrt(target[n]), class: "wanted-ring" }), make("circle", { cx: x, cy: y, r: 4 + 16 * Math.sqrt(weights[n]), class: "key-dot" }), make("text", { x: x + 10, y: y - 10 }, `key ${n}`)];
+      return [make("circle", { cx: x, cy: y, r: 4 + 16 * Math.sqrt(target[n]), class: "wanted-ring" }), make("circle", { cx: x, cy: y, r: 4 + 16 * Math.sqrt(weights[n]), class: "key-dot" }), make("text", { x: x > 0.8 * size ? x - 10 : x + 10, y: y - 12 - 16 * Math.sqrt(weights[n]), "text-anchor": x > 0.8 * size ? "end" : "start" }, `key ${n}`)];
     }).flat()),
   make("p", { class: "fine" }, "A disc is the weight that a key gets, a ring the one that is wanted, the line the query's direction."));
 };
@@ -123,7 +123,8 @@ const masks = () => {
     own.elements.groups.disabled = values.attention !== "group";
     const mask = values.kind === "window" ? `causal & window(size=${values.window ?? 4})` : values.kind;
     const attention = values.attention === "group" ? `group(groups=${values.groups ?? 2})` : "dot";
-    const done = await ask("mask", { masks: mask, set: [`model.attention=${attention}`], text: values.text, documents: values.documents, padding: values.padding ?? 0 });
+    const length = Math.max(1, values.text.split(/[\s|]+/).filter(Boolean).length + (values.padding ?? 0)); // groups are parts of it
+    const done = await ask("mask", { masks: mask, set: [`model.attention=${attention}`, `model.length=${length}`], text: values.text, documents: values.documents, padding: values.padding ?? 0 });
     const names = done.words.map((word, n) => `${n} ${word}`);
     const [pairs] = Object.values(done.masks);
     byId("mask-headline").textContent = done.headline;

@@ -1,7 +1,7 @@
 "use strict";
 // A model is asked for what it was trained for.
 import { announce } from "/static/live.js";
-import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, short, table, visible } from "/static/asking.js";
+import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");
@@ -28,7 +28,8 @@ const writing = () => {
       shown.push(half);
       half = [];
       const likeliest = part.alternatives[0].token === part.token;
-      row.add(part.text, { look: likeliest ? "" : "second", label: `${visible(part.text)}, ${percent(part.probability)}` });
+      const text = part.text.trimStart();
+      row.add(text || part.text, { before: text ? part.text.slice(0, part.text.length - text.length) : "", look: likeliest ? "" : "second", label: `${visible(part.text)}, ${percent(part.probability)}` });
     });
     row.host.append(make("span", { class: "tone-muted" }, done.stopped ? "" : " …"));
     byId("written-note").textContent = `${done.note} Underlined: not the most likely token.`;
@@ -105,7 +106,7 @@ const answering = () => {
     const done = await ask("answer", values);
     const characters = [...values.passage];
     const part = (from, to) => characters.slice(from, to).join("");
-    const margin = done.margin === null ? "" : `Margin ${done.margin > 0 ? "+" : ""}${fixed(done.margin, 2)} nats above no answer and the threshold.`;
+    const margin = done.margin === null ? "" : `Its score is ${fixed(Math.abs(done.margin), 2)} nats ${done.margin < 0 ? "below" : "above"} that of no answer and the threshold.`;
     const unknown = done.unknown_share >= 0.1 ? ` The tokenizer does not know ${percent(done.unknown_share)} of the passage.` : "";
     byId("answered").replaceChildren(
       make("p", { class: done.answer ? "answer" : "answer tone-muted" }, make("bdi", {}, done.answer ?? "No answer in this passage.")),
@@ -164,7 +165,7 @@ const scoring = () => {
     let at = 0;
     tokens.forEach((token) => {
       const share = token.loss === null ? null : token.loss / FULL;
-      const style = share === null ? null : `background: ${shade(share)}; color: ${share > 0.6 ? "var(--page)" : "var(--ink)"}`;
+      const style = share === null ? null : shaded(share);
       const ending = token.start === token.end;
       row.add(ending ? token.text : part(token.start, token.end), { style, look: ending ? "ending" : "", before: part(at, token.start), label: `${visible(token.text)}: ${token.loss === null ? "no loss" : `${fixed(token.loss, 2)} nats`}` });
       at = token.end;

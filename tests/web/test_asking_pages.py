@@ -1,0 +1,327 @@
+"""Models asked and looked into in a browser: by pointer and keyboard, on a phone and a wide screen."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from urllib.parse import quote
+
+import pytest
+
+from tests.browser import CHROMIUM, chromium, without_axe
+from tests.web.serving import server
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
+
+SENTENCE = "the cat sees a dog in the garden ."
+FOCUSED = "document.activeElement"
+
+
+@pytest.fixture(scope="module")
+def own(served):
+    with server(served) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with chromium() as page:
+        page.size(1280, 900)
+        yield page
+
+
+@pytest.fixture
+def page(own, tab):
+    """A page of the server, with what a person does there."""
+    return Person(own, tab)
+
+
+class Person:
+    def __init__(self, own, tab):
+        self.own, self.tab, self.run = own, tab, tab.run
+
+    def go(self, path):
+        self.tab.open("about:blank")
+        self.tab.errors.clear()
+        self.tab.requests.clear()
+        self.tab.open(self.own.address + path)
+        self.tab.until("'ready' in document.body.dataset", 90)
+
+    def fill(self, **fields):
+        for name, value in fields.items():
+            self.run(f"document.getElementById({json.dumps(name)}).value = {json.dumps(value)}")
+
+    def submit(self, section):
+        """Sends a form, and gives what it says then."""
+        form = f"document.querySelector('#{section} form')"
+        self.run(f"{form}.requestSubmit()")
+        self.tab.until(f"!{form}.hasAttribute('aria-busy')", 60)
+        return self.run(f"{form}.querySelector('[data-said]').textContent")
+
+    def text(self, selector):
+        return self.run(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def texts(self, selector):
+        return self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)")
+
+    def shown(self, selector):
+        return self.run(f"document.querySelector({json.dumps(selector)}).checkVisibility()")
+
+    def quiet(self):
+        """Nothing was complained of, and nothing left the machine."""
+        assert not self.tab.errors
+        assert all(
+            place.startswith((self.own.address, "data:", "blob:", "about:")) for place in self.tab.requests
+        )
+
+
+# ---------------------------------------------------------------- try it
+def test_a_text_is_written_and_each_token_tells_what_else_could_stand_there(page, ask):
+    page.go("/try/causal")
+    assert page.texts("#kinds label:not([hidden])") == ["write", "say what surprises it"]
+    page.fill(prompt="the cat")
+    page.run("document.querySelector('#write [value=greedy]').click()")
+    assert page.run("document.querySelector('#write [name=temperature]').disabled")
+    page.run("document.querySelector('#write [name=length]').value = 6")
+    said = page.submit("write")
+    parts, last = ask("write", "causal", prompt="the cat", length=6, rule="greedy")
+    assert page.text("#written").rstrip(" …") == "the cat" + last["done"]["text"].rstrip(" …")
+    assert said.startswith(f"{len(parts)} token")
+    page.run("document.querySelector('#written .token').focus()")
+    page.tab.press("ArrowRight")
+    assert page.run(f"{FOCUSED}.getAttribute('aria-pressed')") == "true"
+    pieces = page.texts("#written-more tbody .piece")
+    assert pieces == [other["piece"].strip() for other in parts[1]["alternatives"]]
+    assert page.text("#written-more tr[data-chosen] .piece") == parts[1]["piece"].strip()
+    page.tab.press("End")
+    assert f"Token {len(parts)}:" in page.text("#written-more caption")
+    page.quiet()
+
+
+def test_a_mistake_is_a_sentence_and_long_writing_stops_when_asked(page):
+    page.go("/try/causal")
+    page.fill(prompt="the cat")
+    page.run("document.querySelector('#write [name=length]').value = 400")
+    assert "trained on 24" in page.submit("write")
+    page.tab.errors.clear()  # the browser tells of the status itself
+    page.run("document.querySelector('#write [name=window]').click()")
+    page.run("document.querySelector('#write [name=temperature]').value = 8")
+    page.run("document.querySelector('#write form').requestSubmit()")
+    page.tab.until("document.querySelectorAll('#written .token').length > 2", 60)
+    page.run("document.querySelector('#write [data-stop]').click()")
+    page.tab.until("document.querySelector('#write [data-said]').textContent === 'Stopped.'")
+    page.fill(prompt="a dog")
+    page.run("document.querySelector('#write [name=length]').value = 2")
+    assert "token" in page.submit("write")  # by another process
+    page.quiet()
+
+
+def test_the_shade_of_a_token_is_its_loss(page, ask):
+    page.go("/try/causal#losses")
+    page.fill(scored=SENTENCE)
+    page.submit("losses")
+    done = ask.done("losses", "causal", text=SENTENCE)
+    labels = page.run(
+        "[...document.querySelectorAll('#losses-shown .token')].map((t) => t.getAttribute('aria-label'))"
+    )
+    assert labels == [f"{t['text']}: {t['loss']:.2f} nats" for t in done["tokens"]]
+    assert page.text("#losses-shown").startswith(SENTENCE)
+    assert f"{done['loss']:.3f}" in page.text("#scores")
+    worst = max(range(len(labels)), key=lambda n: done["tokens"][n]["loss"])
+    assert page.text("#losses-shown [aria-pressed=true]") == done["tokens"][worst]["text"]
+    page.quiet()
+
+
+def test_gaps_labels_words_answers_and_passages(page, ask):
+    page.go("/try/masked")
+    page.fill(gaps="the [MASK] sees a [MASK] .")
+    page.submit("fill")
+    done = ask.done("fill", "masked", text="the [MASK] sees a [MASK] .")
+    assert page.text("#filled") == done["text"]
+    page.go("/try/classification")
+    page.fill(classified=SENTENCE)
+    page.submit("classify")
+    done = ask.done("classify", "classification", text=SENTENCE)
+    assert page.text("#classes .answer") == done["answer"]
+    assert page.texts("#classes tbody th") == [score["label"] for score in done["scores"]]
+    assert not page.shown("#classify .pair")
+    page.go("/try/tagging")
+    page.fill(tagged=SENTENCE)
+    page.submit("tag")
+    spans = ask.done("tag", "tagging", text=SENTENCE)["spans"]
+    assert page.texts("#tags mark") == [f"{s['text']} {s['label']}" for s in spans]
+    page.go("/try/answering")
+    passage = "\U0001f642 Ann is in Rome . Bob is in Paris ."  # a character of two halves in the browser
+    page.fill(passage=passage, question="where is Ann ?")
+    page.submit("answer")
+    answer = ask.done("answer", "answering", passage=passage, question="where is Ann ?")
+    assert page.text("#answered mark").removesuffix(" best span, not given") == answer["span"]
+    page.go("/try/similarity")
+    page.fill(query="the cat", texts="the cat sees .\n\n<b>the old man</b> hears the bird at home .")
+    page.submit("search")
+    assert len(page.texts("#hits li")) >= 1 and page.run("document.querySelector('#hits b b') === null")
+    page.go("/try/seq2seq")
+    page.fill(source="the cat sees")
+    page.submit("translate")
+    done = ask.done("translate", "seq2seq", text="the cat sees")
+    assert page.texts("#translated tbody th")[0].rstrip(" …") == (
+        done["candidates"][0]["text"] or "(nothing)"
+    )
+    assert page.shown("#alignment") == (done["alignment"] is not None)
+    page.quiet()
+
+
+# ---------------------------------------------------------------- look inside
+def test_a_head_is_clicked_away_and_the_output_changes(page, ask):
+    page.go("/inside/causal")
+    page.run(f"document.getElementById('read-text').value = {SENTENCE!r}")
+    page.submit("heads")
+    assert page.run("document.querySelectorAll('.small-row canvas').length") == 4
+    page.run("document.querySelector('[data-head=\"0,1\"]').click()")
+    assert page.text("#remove") == "Remove layer 0, head 1"
+    page.run("document.getElementById('remove').click()")
+    page.tab.until("!document.getElementById('without').hidden")
+    done = ask.done("without_heads", "causal", text=SENTENCE, heads=[[0, 1]])
+    assert page.texts("#without-tokens .token") == [token["text"] for token in done["tokens"]]
+    most = max(done["tokens"], key=lambda token: token["divergence"])
+    assert page.texts("#without-more tbody .piece") == [
+        other["piece"].strip() for side in ("before", "after") for other in most[side]
+    ]
+    assert page.run("document.querySelector('[data-head=\"0,1\"]').classList.contains('gone')")
+    page.run("document.querySelector('[data-head=\"1,0\"]').focus()")
+    page.run(f"{FOCUSED}.dispatchEvent(new KeyboardEvent('keydown', {{key: 'Delete', bubbles: true}}))")
+    page.tab.until("document.getElementById('without-title').textContent.startsWith('Without 2 heads')")
+    page.run("document.getElementById('restore').click()")
+    page.tab.until("document.getElementById('without').hidden")
+    assert not page.run("document.querySelector('.gone')")
+    page.fill(**{"read-text": "the old man hears ."})  # another text takes the place of the first
+    page.submit("heads")
+    page.tab.size(1000, 900)
+    page.tab.until("document.querySelectorAll('#lines [role=button]').length === 7")
+    page.tab.size(1280, 900)
+    page.quiet()
+
+
+def test_labels_change_without_a_head(page, ask):
+    page.go("/inside/classification")
+    page.fill(**{"read-text": SENTENCE})
+    page.submit("heads")
+    page.run("document.getElementById('remove').click()")
+    page.tab.until("!document.getElementById('without').hidden")
+    labels = ask.done("facts", "classification")["labels"]
+    assert sorted(page.texts("#without-labels tbody th")) == sorted(labels)
+    page.quiet()
+
+
+def test_two_texts_are_patched_and_a_cell_is_read_by_keyboard(page, ask):
+    page.go("/inside/causal#patching")
+    page.fill(**{"patch-first": "the cat sees a", "patch-second": "the cat hears a"})
+    assert page.submit("patching") == ""
+    done = ask.done("patch_texts", "causal", first="the cat sees a", second="the cat hears a")
+    page.run("document.querySelector('#hidden-map .map-box').focus()")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        page.tab.press(key)
+    share = f"{100 * done['hidden'][1][1]:.1f}%".replace("-", "−")
+    told = page.text("#hidden-map .map-read")
+    assert told.startswith("layer 0 at 1 ") and (share in told or "< 0.1%" in told)
+    page.run("document.querySelector('#hidden-map details').open = true")
+    page.tab.until("document.querySelectorAll('#hidden-map tbody tr').length === 3")
+    page.fill(**{"patch-second": "the cat"})
+    assert "the same number" in page.submit("patching")
+
+
+def test_weights_are_dragged_and_the_query_follows(page, ask):
+    page.go("/inside#query")
+    page.tab.until("document.getElementById('query-outcome').textContent !== ''", 60)
+    page.run("document.querySelectorAll('#query [name=example]')[1].click()")
+    page.tab.until("document.querySelectorAll('.weight').length === 3")
+    page.run("document.getElementById('weight-1').focus()")
+    page.tab.press("End")
+    page.tab.until("document.querySelectorAll('.weight output')[1].textContent === '100.0%'")
+    assert page.texts(".weight output") == ["0.0%", "100.0%", "0.0%"]
+    page.tab.until("document.getElementById('query-outcome').textContent.includes('in the limit')")
+    keys = [[1, 0], [-0.5, 0.87], [-0.5, -0.87]]
+    done = ask.done("query", keys=keys, target=[0, 1, 0])
+    told = f"reached {100 * done['weights'][1]:.1f}%"
+    page.tab.until(f"document.querySelectorAll('.reached-told')[1].textContent === '{told}'")
+    page.run("document.querySelectorAll('#query [name=example]')[2].click()")
+    page.tab.until("document.querySelectorAll('.weight').length === 4")
+    page.run("document.getElementById('weight-3').focus()")
+    page.tab.press("End")
+    page.tab.until("document.getElementById('query-reason').textContent.includes('convex hull')")
+    assert "cannot be reached" in page.text("#query-outcome")
+    page.quiet()
+
+
+def test_masks_positions_and_features_follow_their_options(page, ask):
+    page.go("/inside#mask")
+    page.tab.until("document.getElementById('mask-headline').textContent !== ''", 60)
+    page.run("document.querySelector('#mask [value=bidirectional]').click()")
+    page.tab.until("document.getElementById('mask-headline').textContent.includes('100%')")
+    page.run("document.querySelector('#mask [value=group]').click()")
+    page.tab.until("!document.getElementById('mask-headline').textContent.includes('100%')")
+    page.run("document.querySelector('#kinds [value=positions]').click()")
+    page.tab.until("document.getElementById('positions-headline').textContent !== ''", 60)
+    assert page.shown("#second-map canvas") and page.run("location.hash") == "#positions"
+    page.run(
+        "{const s = document.querySelector('#positions select'); s.value = 'alibi';"
+        "s.dispatchEvent(new Event('input', {bubbles: true}));}"
+    )
+    page.tab.until("document.getElementById('positions-title').textContent === 'What is added to a score'")
+    alibi = ask.done("positions", set=["model.positions=alibi", "model.width=64", "model.heads=4"], length=24)
+    assert page.text("#positions-headline") == alibi["headline"]
+    page.run("document.querySelector('#kinds [value=features]').click()")
+    page.tab.until("document.getElementById('feature-formula').textContent !== ''")
+    page.quiet()
+
+
+# ---------------------------------------------------------------- every page, everywhere
+PAGES = (
+    "/try/causal",
+    "/try/causal#losses",
+    "/inside/causal",
+    "/inside#query",
+    "/inside#mask",
+    "/inside#positions",
+)
+
+
+@pytest.mark.skipif(bool(without_axe()), reason=without_axe())
+@pytest.mark.parametrize("path", PAGES)
+def test_nobody_is_kept_out(page, path):
+    for width, dark in ((1280, False), (390, True)):
+        page.tab.size(width, 900, dark=dark)
+        page.go(path)
+        section = page.run("[...document.querySelectorAll('section')].find((s) => !s.hidden).id")
+        fields = {"heads": "read-text", "losses": "scored"}
+        if section in fields:
+            page.fill(**{fields[section]: SENTENCE})
+            page.submit(section)
+        page.run("new Promise((done) => setTimeout(done, 800))")
+        assert page.tab.barriers() == []
+        assert page.run("document.documentElement.scrollWidth") <= width
+    page.tab.size(1280, 900)
+
+
+def test_names_and_words_of_others_are_text(page, served, tab):
+    hostile = served / "<img src=x onerror=alert(1)>"
+    shutil.copytree(served / "causal", hostile)
+    for kind in ("try", "inside"):
+        page.go(f"/{kind}/{quote(hostile.name)}")
+        assert hostile.name in page.text("h1") and "parameters" in page.text("#about")
+    page.fill(**{"read-text": "<b>the</b> cat"})
+    page.submit("heads")
+    assert not page.run("document.querySelector('main img, .tokens b, #lines b')")
+    page.quiet()
+    shutil.rmtree(hostile)
+
+
+def test_pages_of_runs_that_are_not_there_or_damaged_say_so(page, served, own):
+    assert own.ask("/try/nothing").status == 404 and own.ask("/inside/nothing").status == 404
+    assert own.ask("/api/ask/nothing", "POST").status in (400, 404)
+    assert "there is no" in own.ask("/api/ask/nothing", "POST").text
+    broken = served / "broken"
+    broken.mkdir()
+    (broken / "run.json").write_text("{")
+    assert own.ask("/api/ask/facts/broken", "POST").status in (400, 404)
+    assert own.ask("/api/ask/losses/causal", "POST", {"text": "a", "wrong": 1}).status == 400
