@@ -43,6 +43,7 @@ def folder(served, tmp_path_factory):
     for name, content in BROKEN.items():
         (root / name).mkdir()
         (root / name / "run.json").write_bytes(content)
+    shutil.copytree(served / "causal", root / os.fsdecode(b"not-utf-8-\xff"))
     (root / "pipe").mkdir()
     os.mkfifo(root / "pipe" / "run.json")
     large = root / "large"
@@ -74,6 +75,7 @@ def test_home_shows_the_good_and_names_what_is_wrong_with_the_others(page, folde
     assert runs["good"]["state"] == "finished"
     assert {runs[name]["state"] for name in [*BROKEN, "pipe", "part", "large"]} == {"damaged"}
     assert "linked" not in runs
+    assert not any(name.startswith("not-utf-8") for name in runs)
     home = page.ask("/")
     assert home.status == 200
     assert "&lt;img src=x onerror=alert(1)&gt;" in home.text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import Path
 from typing import Annotated, Any
@@ -79,10 +80,11 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.get("/studies/{address:path}", response_class=HTMLResponse)
     async def study(address: str) -> str:
         """A study, live."""
-        own = laboratory.study(address)
-        name = f"studies/{own.address}"
-        shown = await laboratory.live.page(laboratory.live.topic(name, lambda: regions(address)))
-        return page(laboratory, laboratory.study(address), shown, reports).html()
+        own = await asyncio.to_thread(laboratory.study, address)
+        topic = laboratory.live.topic(f"studies/{own.address}", lambda: regions(address))
+        shown = await laboratory.live.page(topic)
+        made = asyncio.to_thread(lambda: page(laboratory, laboratory.study(address), shown, reports).html())
+        return await made
 
     @router.get("/saved/studies/{address:path}", response_class=HTMLResponse)
     def saved(address: str) -> Response:
