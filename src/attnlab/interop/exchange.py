@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from attnlab.config.files import config_of, plain, section_of
 from attnlab.config.schema import Config, ModelSettings
+from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
+from attnlab.data.tokenizers.patches import patches
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, special_names, strangeness
@@ -22,18 +24,21 @@ from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, labels_in, labels_out, named_labels, task_of
 from attnlab.interop.fields import Settings, Theirs, get
 from attnlab.interop.foreign import (
+    CONFIG,
     ID2LABEL,
     NULL_THRESHOLD,
     Foreign,
     NoLayoutError,
     built_with,
     class_layout_of,
+    family_of,
     layout_of,
     load_model,
     resize,
     save_model,
 )
 from attnlab.interop.onnx import write_onnx
+from attnlab.interop.pictures import drawn_pictures, in_order, picture_scores
 from attnlab.interop.sentence_layout import SentenceHead
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.labels import Classification, TokenClassification
@@ -110,7 +115,7 @@ class Published:
 
 def read_published(folder: Path) -> Published:
     """The model of a folder in transformers' layout, in memory."""
-    tokenizer = load_tokenizer(folder)
+    tokenizer = _tokenizer(folder, None)
     published = load_belonging(folder, tokenizer)
     labels = labels_of(published)
     return Published(
@@ -130,6 +135,10 @@ def load_belonging(folder: Path, tokenizer: Tokenizer) -> Foreign:
 
 
 def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
+    """The one that is given, or that of the folder; of a family of pictures a class token and patches."""
+    theirs = read_json(source / CONFIG) if (source / CONFIG).is_file() else {}
+    if given is None and family_of(theirs, source).pictured:
+        return patches()
     try:
         return load_tokenizer(source if given is None else given)
     except ConfigError as error:
@@ -169,6 +178,8 @@ def labels_of(foreign: Foreign) -> Labels:
 def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path, theirs: Theirs) -> Config:
     """The record of a model that was not trained here: what it was trained on is not known."""
     data: dict[str, Any] = {"tokenizer": {"kind": "file", "path": str(tokenizer)}, "length": model.length}
+    if model.picture is not None:
+        data |= {"tokenizer": "patches", "encoding": {"kind": "image", "fit": "stretch"}}
     if labels.kind == "answer":
         data["encoding"] = {"kind": "question", "types": model.token_types > 1}
     task: dict[str, Any] = {"kind": task_of(labels) or USUAL_TASKS[model.family]}
@@ -201,7 +212,13 @@ def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, Mode
     plain_settings, weights = folded(trained, plain(with_rows(settings, trained)))
     equal: ModelSettings = section_of("model", plain_settings)
     model = built_with(equal, weights)
-    difference = differs(model, answer(trained))
+    grid = equal.picture
+    if grid is None:
+        difference = differs(model, answer(trained))
+    else:
+        pixels = drawn_pictures(grid)
+        own, other = picture_scores(trained, grid, pixels), picture_scores(model, grid, pixels)
+        difference = "" if torch.allclose(own, other, rtol=1e-3, atol=1e-3) else "pictures get other scores"
     assert not difference, difference
     return model, equal
 
@@ -320,7 +337,8 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
         settings["embedding_scale"] = 1.0
         if get(settings, "output.tied") and not _divide_last_norm(model, weights, scale):
             settings["output"] = settings["output"] | {"tied": False}  # the head keeps the table as it was
-        scaled = ["tokens", "types"] + ["positions.table"] * (settings["positions"]["kind"] == "learned")
+        learned = settings["positions"]["kind"] == "learned"
+        scaled = ["tokens", "types"] + ["positions.table", "positions.rows", "positions.columns"] * learned
         for name in list(weights):
             if name.endswith(tuple(f".embedding.{part}.weight" for part in scaled)):
                 weights[name] = weights[name] * scale
@@ -329,7 +347,7 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
         table = sinusoids(torch.arange(settings["length"]), settings["width"])
         for stack in trunk.stacks():
             weights[f"trunk.{stack}.embedding.positions.table.weight"] = table
-    return settings, weights
+    return in_order(settings, weights)
 
 
 def _divide_last_norm(model: Model, weights: dict[str, Tensor], scale: float) -> bool:

@@ -112,6 +112,24 @@ def _t5() -> dict[str, Any]:
     }
 
 
+def _vit() -> dict[str, Any]:
+    """ViT base for pictures of 224 pixels in patches of 16: 86,567,656 parameters for 1,000 classes
+    (Dosovitskiy et al. 2020)."""
+    return {
+        "family": "encoder",
+        "vocabulary": 2,
+        "embedding_scale": 1.0,
+        "length": 197,
+        "width": 768,
+        "layers": 12,
+        "heads": 12,
+        "inputs": Choice("image", {"size": 224, "patch": 16}),
+        "positions": Choice("learned", {"patches": "order"}),
+        "norm": Choice("layer", {"eps": 1e-12}),
+        "output": "classification",
+    }
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     "gpt2": _gpt2(),
     "bert": _bert(),
@@ -120,4 +138,5 @@ PRESETS: dict[str, dict[str, Any]] = {
     "llama": _llama(),
     "qwen2": _qwen2(),
     "t5": _t5(),
+    "vit": _vit(),
 }

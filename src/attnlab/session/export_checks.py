@@ -11,11 +11,15 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from attnlab.config.pictures import PictureGrid
 from attnlab.config.values import ConfigError
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+from attnlab.data.images.decoding import pixels_of
+from attnlab.data.images.patches import vectors_of
 from attnlab.interop.class_names import NAMED, unit_scores
+from attnlab.interop.pictures import drawn_pictures
 from attnlab.interop.read_back import ReadBack, ReadText, precise, scores_of_model
 from attnlab.runs.faults import RunError, UnsoundError, fault_phrase
 from attnlab.runs.findings import Finding, Outcome
@@ -39,11 +43,19 @@ class Exported:
 
     @cached_property
     def texts(self) -> tuple[Example, ...]:
-        """Texts of dev, whole where some are read whole; fixed ones where the run's own cannot be had."""
+        """Texts of dev, whole where some are read whole; fixed ones where the run's own cannot be had; of
+        pictures those of dev, or one that is drawn."""
+        if self.pictures is not None:
+            return self.dev[:TEXTS] or (Example(""),)
         pair = FIXED[1] if self.reads_pairs else None
         given = self.dev or tuple(Example(text, pair) for text in FIXED)
         whole = [example for example in given if self.fits(example)]
         return tuple(whole[:TEXTS]) or tuple(map(self.cut, given[:TEXTS]))
+
+    @property
+    def pictures(self) -> PictureGrid | None:
+        """Those that the run reads."""
+        return self.trained.config.model.picture
 
     @cached_property
     def dev(self) -> tuple[Example, ...]:
@@ -81,7 +93,9 @@ class Exported:
         return example
 
     def read(self, example: Example) -> ReadText:
-        """A text as the run reads it."""
+        """A text, or a picture, as the run reads it."""
+        if self.pictures is not None:
+            return ReadText([], pixels=self.pixels(example, self.pictures))
         tokenizer, settings = self.trained.tokenizer, self.trained.config.model
         first, form = tokenizer.encode(example.text), tokenizer.form
         if self.trained.model.trunk.reads_source:
@@ -92,6 +106,14 @@ class Exported:
             types = form.pair_types(len(first), len(second)) if settings.token_types > 1 else None
             return ReadText(form.pair(first, second), types)
         return ReadText([*form.before, *first] if self.prompted else form.single(first))
+
+    def pixels(self, example: Example, grid: PictureGrid) -> Tensor:
+        """(1,3,S,S) from −1 to 1."""
+        if example.image is None:
+            return drawn_pictures(grid, 1)
+        fit = self.trained.config.data.encoding.options.get("fit", "pad")
+        pixels = torch.from_numpy(vectors_of(pixels_of(example.image, grid.size, fit)))
+        return pixels.permute(2, 0, 1)[None]
 
     @cached_property
     def scores(self) -> list[Tensor]:

@@ -9,9 +9,10 @@ from attnlab.interop.families.llama import LLAMA
 from attnlab.interop.families.qwen2 import QWEN2
 from attnlab.interop.families.roberta import ROBERTA
 from attnlab.interop.families.t5 import T5
+from attnlab.interop.families.vit import VIT
 from attnlab.interop.family import Family
 
 FAMILIES: dict[str, Family] = {
-    family.model_type: family for family in (GPT2, BERT, ROBERTA, DISTILBERT, LLAMA, QWEN2, T5)
+    family.model_type: family for family in (GPT2, BERT, ROBERTA, DISTILBERT, LLAMA, QWEN2, T5, VIT)
 }
 """By their `model_type`."""
