@@ -141,7 +141,7 @@ def test_what_does_not_fit_is_named(tmp_path):
     with pytest.raises(ConfigError, match="num_channels = 1: pictures are read in red, green and blue"):
         load_model(tmp_path / "a")
     vit(tmp_path / "b", processor={"image_mean": [0.5]})
-    with pytest.raises(ConfigError, match="image_mean = .*three numbers, one a colour"):
+    with pytest.raises(ConfigError, match=r"image_mean = .*three numbers, one a colour"):
         load_model(tmp_path / "b")
     settings = json.loads((tmp_path / "b" / "config.json").read_text()) | {"image_size": [16, 32]}
     (tmp_path / "b" / "config.json").write_text(json.dumps(settings))
