@@ -4,18 +4,28 @@ import json
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 from PIL import Image
-from transformers import AutoImageProcessor, ViTConfig, ViTForImageClassification, ViTModel
+from transformers import (
+    AutoImageProcessor,
+    CLIPConfig,
+    CLIPModel,
+    ViTConfig,
+    ViTForImageClassification,
+    ViTModel,
+)
 
 import attnlab as lab
 from attnlab.config.files import load
-from attnlab.config.values import ConfigError
+from attnlab.config.values import Choice, ConfigError
+from attnlab.data.images.picture import Picture
 from attnlab.interop.exchange import import_model
 from attnlab.interop.foreign import load_model
 from attnlab.interop.names import CLASS_TOKEN, CLASS_VECTOR, ONE_MORE, PATCHES
 from attnlab.interop.pictures import picture_scores
 from attnlab.session.convert import convert
+from attnlab.session.embedding import Embedder
 from attnlab.session.session import Session
 from attnlab.session.training import train
 
@@ -149,3 +159,108 @@ def test_what_does_not_fit_is_named(tmp_path):
         load_model(tmp_path / "b")
     with pytest.raises(ConfigError, match="tokenizer"):
         import_model(tmp_path / "a", tmp_path / "out", tokenizer=tmp_path / "none.json")
+
+
+# ---------------------------------------------------------------- pictures and texts
+COLOURS = ([0.48145466, 0.4578275, 0.40821073], [0.26862954, 0.26130258, 0.27577711])
+WORDS = {"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3} | {f"w{n}": n for n in range(4, 40)}
+
+
+def clip(folder):
+    """Two encoders of other sizes and depths, with a tokenizer that ends each text."""
+    text = {
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 40,
+        "max_position_embeddings": 12,
+        "projection_dim": 24,
+        "bos_token_id": 2,
+        "eos_token_id": 3,
+        "pad_token_id": 0,
+    }
+    vision = SIZES | {"hidden_size": 24, "num_hidden_layers": 3, "projection_dim": 24}
+    model = shaken(CLIPModel(CLIPConfig(text_config=text, vision_config=vision, projection_dim=24)))
+    model.save_pretrained(folder)
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(WORDS, unk_token="[UNK]"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    made.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
+    made.post_processor = tokenizers.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    made.save(str(folder / "tokenizer.json"))
+    return model
+
+
+TEXTS = ["w5 w6 w7", "w9", "w4 w11 w30 w8 w12"]
+
+
+def their_vectors(model, files):
+    ids = [[2, *(int(word[1:]) for word in text.split()), 3] for text in TEXTS]
+    longest = max(map(len, ids))
+    given = torch.tensor([row + [0] * (longest - len(row)) for row in ids])
+    real = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in ids])
+    with torch.no_grad():
+        return model(input_ids=given, attention_mask=real, pixel_values=pixels_of(files, *COLOURS))
+
+
+def test_clip_gives_the_vectors_and_scores_of_transformers(tmp_path):
+    theirs, files = clip(tmp_path), pictures_in(tmp_path)
+    wanted = their_vectors(theirs, files)
+    opened = lab.open(tmp_path)
+    texts = opened.embed(TEXTS)
+    pictures = Embedder.of(opened).picture_vectors([Picture(file) for file in files])
+    assert torch.allclose(texts, wanted.text_embeds, atol=2e-6)
+    assert np.allclose(pictures, wanted.image_embeds.numpy(), atol=2e-6)
+    scale = opened.model.head.log_scale.exp().item()
+    assert np.allclose(scale * pictures @ texts.numpy().T, wanted.logits_per_image.numpy(), atol=2e-5)
+    assert opened.search(TEXTS[0], inside=tmp_path, index=tmp_path / "index")[0].file == str(
+        files[int(wanted.logits_per_text[0].argmax())]
+    )
+
+
+def test_clip_is_converted_both_ways(tmp_path):
+    theirs, files = clip(tmp_path / "theirs"), pictures_in(tmp_path)
+    convert(tmp_path / "theirs", tmp_path / "run")
+    certificate = convert(tmp_path / "run", tmp_path / "back")
+    assert certificate.architecture == "CLIPModel" and "Read again" in f"R{certificate.notes[-1][1:]}"
+    again = CLIPModel.from_pretrained(tmp_path / "back").eval()
+    processor = AutoImageProcessor.from_pretrained(tmp_path / "back")
+    mean, deviation = list(processor.image_mean), list(processor.image_std)
+    assert (mean, deviation) == ([0.5] * 3, [0.5] * 3)  # what theirs were is in the weights
+    wanted = their_vectors(theirs, files).image_embeds
+    with torch.no_grad():
+        features = again.get_image_features(pixel_values=pixels_of(files, mean, deviation))
+    own = torch.nn.functional.normalize(getattr(features, "pooler_output", features), dim=-1)
+    assert torch.allclose(own, wanted, atol=2e-6)
+    for name, tensor in theirs.state_dict().items():
+        if "patch_embedding" not in name and "vision_model.embeddings.position" not in name:
+            assert torch.equal(again.state_dict()[name], tensor), name
+
+
+def test_two_encoders_that_were_trained_here_are_a_clip(tmp_path):
+    tower = {"projection": 8, "image_width": 12, "image_layers": 1, "image_heads": 2}
+    changes = {
+        "task": "similarity(objective=symmetric, temperature=1)",
+        "data.corpus.examples": 64,
+        "model.inputs": ["image(size=16, patch=8)", "text"],
+        "model.trunk": Choice("two_encoders", tower),
+        "model.output": "contrast",
+        "model.mask": "causal",
+        "model.positions": "learned(patches=order)",
+        "model.embedding_scale": 1.0,
+        "model.width": 16,
+        "model.layers": 2,
+        "training.budget": {"steps": 3},
+        "training.evaluate_every": 3,
+    }
+    run = train(Session(load("image-search-mini", set=changes)), tmp_path / "run", allow=["overfit"])
+    findings = json.loads((run.folder / "checks.json").read_text())["findings"]
+    outcomes = {finding["check"]: finding["outcome"] for finding in findings}
+    assert outcomes["recomputed_loss"] == outcomes["dependency"] == "pass"
+    certificate = convert(run.folder, tmp_path / "theirs")
+    assert certificate.architecture == "CLIPModel"
+    parameters = sum(p.numel() for p in lab.open(run.folder).model.parameters())
+    again = lab.open(tmp_path / "theirs")
+    assert sum(p.numel() for p in again.model.parameters()) == parameters
+    texts = ["a red circle left of a blue square", "a red circle"]
+    assert torch.allclose(again.embed(texts), lab.open(run.folder).embed(texts), atol=1e-5)

@@ -38,7 +38,7 @@ from attnlab.interop.foreign import (
     save_model,
 )
 from attnlab.interop.onnx import write_onnx
-from attnlab.interop.pictures import drawn_pictures, in_order, picture_scores
+from attnlab.interop.pictures import drawn_pictures, in_order, picture_scores, without_patch_vector
 from attnlab.interop.sentence_layout import SentenceHead
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.labels import Classification, TokenClassification
@@ -47,6 +47,7 @@ from attnlab.model.heads.span import Span
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.trunks.transformer import transformer_of
+from attnlab.model.trunks.two_encoders import TwoEncoders
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
 from attnlab.targets import TARGETS
@@ -179,10 +180,16 @@ def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path, theirs: T
     """The record of a model that was not trained here: what it was trained on is not known."""
     data: dict[str, Any] = {"tokenizer": {"kind": "file", "path": str(tokenizer)}, "length": model.length}
     if model.picture is not None:
-        data |= {"tokenizer": "patches", "encoding": {"kind": "image", "fit": "stretch"}}
+        apart = model.picture.apart
+        data["encoding"] = {
+            "kind": "image_apart" if apart else "image",
+            "fit": "crop" if apart else "stretch",
+        }
     if labels.kind == "answer":
         data["encoding"] = {"kind": "question", "types": model.token_types > 1}
     task: dict[str, Any] = {"kind": task_of(labels) or USUAL_TASKS[model.family]}
+    if model.picture is not None and model.picture.apart:
+        task = {"kind": "similarity", "objective": "symmetric", "temperature": 1.0}
     if labels.kind == "answer" and isinstance(theirs.get(NULL_THRESHOLD), int | float):
         task["threshold"] = -float(theirs[NULL_THRESHOLD])
     return config_of({"model": plain(model), "data": data, "task": task})
@@ -305,11 +312,20 @@ def export_model(
     if threshold is not None:
         facts["threshold"] = threshold
         known[NULL_THRESHOLD] = -threshold
+    if settings.picture is not None and settings.picture.apart:
+        known = with_text_ids(known, tokenizer, layout_of(equal)[0].model_type)
     certificate = save_model(target, model, equal, base=known, facts=facts, length=length)
     save_tokenizer(tokenizer, target, model, length=settings.length, typed=settings.token_types > 1)
     if model.writes:
         _write_json(target / GENERATION, {name: known[name] for name in GENERATION_IDS if name in known})
     return certificate
+
+
+def with_text_ids(known: Theirs, tokenizer: Tokenizer, model_type: str) -> Theirs:
+    """Facts with the ids by which an encoder of texts finds the end of one, in their section."""
+    ends = {"bos_token_id": tokenizer.specials.start, "eos_token_id": (*tokenizer.form.end, None)[0]}
+    text = {name: number for name, number in ends.items() if number is not None}
+    return {**known, "model_type": model_type, "text_config": {**text, **known.get("text_config", {})}}
 
 
 def _write_json(file: Path, value: Mapping[str, Any]) -> None:
@@ -331,6 +347,8 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
     """Settings and weights of an equal model whose embedding has no scale and whose positions are a table."""
     weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
     settings = dict(settings)
+    if isinstance(model.trunk, TwoEncoders):
+        return settings, without_patch_vector(weights, "trunk.image.embedding.")
     trunk = transformer_of(model.trunk)
     scale = trunk.embedding_scale
     if scale != 1:

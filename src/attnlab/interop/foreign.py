@@ -97,6 +97,11 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     return Foreign(model.eval(), config, certificate, theirs, witness)
 
 
+def depth_of(config: schema.ModelSettings) -> int:
+    """The layers of the deepest stack."""
+    return max(config.layers, int(config.trunk.options.get("image_layers", 0)))
+
+
 def _pixels(family: Family, folder: Path, model: Model) -> list[str]:
     """Make a model of pictures read those as they are read here; says what that changed."""
     if family.colours is None:
@@ -222,7 +227,7 @@ def _accounted(
         known = {name: p for name, p in known.items() if name.startswith("trunk.")}
     return account(
         weights,
-        family.links(head, config.layers, known, bare=bare),
+        family.links(head, depth_of(config), known, bare=bare),
         draft,
         unused=lambda name: family.unused(name, head) or (replaced and family.of_a_head(name)),
         fresh=lambda name: replaced and name.startswith("head."),
@@ -341,7 +346,7 @@ def save_model(
     elif "model_type" not in base:  # no config of theirs, but facts that ours are to hold
         theirs |= base
     weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
-    links = family.links(head, config.layers, weights)
+    links = family.links(head, depth_of(config), weights)
     own = dict(model.named_parameters())
     tensors = tensors_to_export(weights, links, tied=lambda name: name not in own, copies=head.copies)
     covered = {name for link in links for name in link.ours}

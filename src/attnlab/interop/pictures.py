@@ -109,11 +109,18 @@ def in_order(settings: Settings, weights: Mapping[str, Tensor]) -> tuple[Setting
         columns = own.pop(f"{place}positions.columns.weight")
         cells = torch.cat([rows.repeat_interleave(grid.side, 0), columns.repeat(grid.side, 1)], 1)
         table[1 : grid.patches + 1] = cells
-    tokens = own[f"{place}tokens.weight"].clone()
-    table[1 : grid.patches + 1] += tokens[1]
+    own[f"{place}positions.table.weight"] = table[: settings["length"]]
+    return settings | {"positions": settings["positions"] | {"patches": "order"}}, without_patch_vector(
+        own, place
+    )
+
+
+def without_patch_vector(weights: Mapping[str, Tensor], place: str) -> dict[str, Tensor]:
+    """The same where the vector that all patches share stands in their positions, as in other projects."""
+    tokens, table = (weights[f"{place}{name}.weight"].clone() for name in ("tokens", "positions.table"))
+    table[1:] += tokens[1]
     tokens[1] = 0
-    own |= {f"{place}tokens.weight": tokens, f"{place}positions.table.weight": table[: settings["length"]]}
-    return settings | {"positions": settings["positions"] | {"patches": "order"}}, own
+    return {**weights, f"{place}tokens.weight": tokens, f"{place}positions.table.weight": table}
 
 
 def picture_inputs(grid: PictureGrid, pixels: Tensor) -> dict[str, Any]:

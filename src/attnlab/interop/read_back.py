@@ -13,6 +13,7 @@ from typing import Any
 
 import tokenizers as library
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.checks.module_subject import answers_of
@@ -118,6 +119,16 @@ class ByTransformers(ByModule):
 
     tokenizer: Any = None
     """None where a model reads pictures alone."""
+
+    @torch.no_grad()
+    def scores(self, text: ReadText, *, by_place: bool) -> Tensor:
+        if not hasattr(self.module, "get_image_features"):
+            return super().scores(text, by_place=by_place)
+        module: Any = self.module  # of pictures and texts: what each becomes, and a scale
+        read = module.get_text_features if text.pixels is None else module.get_image_features
+        made = read(**self.inputs(text))
+        vectors: Tensor = made if isinstance(made, Tensor) else made.pooler_output
+        return F.normalize(vectors, dim=-1) * (module.logit_scale / 2).exp()
 
     def __init__(self, folder: Path):
         module, info = load_by_transformers(folder, read_json(folder / CONFIG))

@@ -130,6 +130,33 @@ def _vit() -> dict[str, Any]:
     }
 
 
+def _clip() -> dict[str, Any]:
+    """CLIP with ViT-B/32: 151,277,313 parameters (Radford et al. 2021)."""
+    tower = {
+        "projection": 512,
+        "image_width": 768,
+        "image_layers": 12,
+        "image_heads": 12,
+        "image_expand": 4.0,
+    }
+    return {
+        "family": "encoder",
+        "trunk": Choice("two_encoders", tower),
+        "vocabulary": 49_408,
+        "embedding_scale": 1.0,
+        "length": 77,
+        "width": 512,
+        "layers": 12,
+        "heads": 8,
+        "mask": "causal",
+        "inputs": [Choice("image", {"size": 224, "patch": 32}), "text"],
+        "positions": Choice("learned", {"patches": "order"}),
+        "norm": Choice("layer", {"eps": 1e-5}),
+        "feedforward": Choice("gelu", {"approximate": "sigmoid"}),
+        "output": "contrast",
+    }
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     "gpt2": _gpt2(),
     "bert": _bert(),
@@ -139,4 +166,5 @@ PRESETS: dict[str, dict[str, Any]] = {
     "qwen2": _qwen2(),
     "t5": _t5(),
     "vit": _vit(),
+    "clip": _clip(),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,10 +17,10 @@ from attnlab.config.values import ConfigError
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
-from attnlab.data.images.decoding import pixels_of
+from attnlab.data.images.decoding import pixels_of, png_of
 from attnlab.data.images.patches import vectors_of
+from attnlab.data.images.picture import Picture
 from attnlab.interop.class_names import NAMED, unit_scores
-from attnlab.interop.pictures import drawn_pictures
 from attnlab.interop.read_back import ReadBack, ReadText, precise, scores_of_model
 from attnlab.runs.faults import RunError, UnsoundError, fault_phrase
 from attnlab.runs.findings import Finding, Outcome
@@ -46,11 +47,19 @@ class Exported:
         """Texts of dev, whole where some are read whole; fixed ones where the run's own cannot be had; of
         pictures those of dev, or one that is drawn."""
         if self.pictures is not None:
-            return self.dev[:TEXTS] or (Example(""),)
+            return self.with_pictures(self.pictures)
         pair = FIXED[1] if self.reads_pairs else None
         given = self.dev or tuple(Example(text, pair) for text in FIXED)
         whole = [example for example in given if self.fits(example)]
         return tuple(whole[:TEXTS]) or tuple(map(self.cut, given[:TEXTS]))
+
+    def with_pictures(self, grid: PictureGrid) -> tuple[Example, ...]:
+        """Pictures of dev, or one of noise; and texts, where those are read apart."""
+        noise = np.random.default_rng(0).integers(0, 256, (grid.size, grid.size, 3), np.uint8)
+        pictures = self.dev[:TEXTS] or (Example("", image=Picture(png_of(noise))),)
+        written = [example.second for example in pictures if example.second] or list(FIXED)
+        texts = [Example(text) for text in written if grid.apart]
+        return (*pictures, *(self.cut(text) for text in texts))
 
     @property
     def pictures(self) -> PictureGrid | None:
@@ -94,7 +103,7 @@ class Exported:
 
     def read(self, example: Example) -> ReadText:
         """A text, or a picture, as the run reads it."""
-        if self.pictures is not None:
+        if self.pictures is not None and example.image is not None:
             return ReadText([], pixels=self.pixels(example, self.pictures))
         tokenizer, settings = self.trained.tokenizer, self.trained.config.model
         first, form = tokenizer.encode(example.text), tokenizer.form
@@ -109,8 +118,7 @@ class Exported:
 
     def pixels(self, example: Example, grid: PictureGrid) -> Tensor:
         """(1,3,S,S) from −1 to 1."""
-        if example.image is None:
-            return drawn_pictures(grid, 1)
+        assert example.image is not None
         fit = self.trained.config.data.encoding.options.get("fit", "pad")
         pixels = torch.from_numpy(vectors_of(pixels_of(example.image, grid.size, fit)))
         return pixels.permute(2, 0, 1)[None]
@@ -182,6 +190,8 @@ def tuned_numbers(trained: Trained) -> int:
 def other_tokens(exported: Exported, back: ReadBack) -> Iterator[Finding]:
     for example in exported.texts:
         read = exported.read(example)
+        if read.pixels is not None:
+            continue
         own = list(read.ids if read.source is None else read.source)
         pair = example.pair if exported.reads_pairs else None
         theirs = back.ids(example.text, pair)

@@ -113,10 +113,11 @@ def refuse_pictures(config: schema.Config) -> None:
             f'data.encoding "{encoding}" gives a picture and its text, and model.inputs is image alone; set '
             'model.inputs = ["image", "text"], or data.encoding = "image".'
         )
-    if model.picture is not None and config.data.length < model.picture.patches + 1:
+    grid = model.picture
+    if grid is not None and not grid.apart and config.data.length < grid.patches + 1:
         raise ConfigError(
-            f"data.length is {config.data.length}, and a picture alone has {model.picture.patches} patches "
-            f"and two special tokens; use at least {model.picture.patches + 2}, or larger patches."
+            f"data.length is {config.data.length}, and a picture alone has {grid.patches} patches "
+            f"and two special tokens; use at least {grid.patches + 2}, or larger patches."
         )
 
 

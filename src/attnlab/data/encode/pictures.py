@@ -82,7 +82,7 @@ class Pictured(Encoding):
 
     def picture_room(self, special: int) -> int:
         """How many tokens of text fit beside a picture."""
-        taken = self._grid.patches + special
+        taken = special if self._grid.apart else self._grid.patches + special
         if self.length < taken:
             raise DataError(
                 f"data.length {self.length} is less than the {self._grid.patches} patches of a picture and "

@@ -56,10 +56,10 @@ class Transformer(nn.Module):
         mask = MASKS.build(settings.mask)
         encodes, decodes = settings.family != "decoder", settings.family != "encoder"
         encoder_mask = mask if not decodes else Bidirectional()
-        encoder = _stack(settings, encoder_mask, rows=settings.source_tokens) if encodes else None
+        encoder = stack_of(settings, encoder_mask, rows=settings.source_tokens) if encodes else None
         apart = settings.source_vocabulary != "shared"
         shared = None if encoder is None or apart else encoder.embedding.tokens
-        decoder = _stack(settings, mask, tokens=shared, cross=encodes) if decodes else None
+        decoder = stack_of(settings, mask, tokens=shared, cross=encodes) if decodes else None
         return cls(encoder=encoder, decoder=decoder)
 
     @property
@@ -226,7 +226,7 @@ def _text(hidden: Tensor, ids: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- from settings
-def _stack(
+def stack_of(
     settings: ModelSettings,
     mask: Mask,
     *,
