@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
+from attnlab.data.images.picture import is_picture_file
 
 LARGEST = 32 << 20
 """Bytes of all files beyond which they are not read a second time."""
@@ -114,7 +115,12 @@ class Source:
                     yield SourceRow(f"{source} line {number}", values)
 
     def rows_of(self, file: Path) -> Iterator[SourceRow]:
-        """What a file holds."""
+        """What a file holds: a picture in a folder of them is a row, whose class is the folder's name."""
+        if is_picture_file(file):
+            folders = {one.parent for group in self.corpus.files.values() for one in group}
+            label = file.parent.name if len({folder.name for folder in folders}) > 1 else None
+            yield SourceRow(str(file), {"text": "", "image": file.read_bytes(), "label": label})
+            return
         if suffix_of(file) not in TABLES:
             with opened(file, self.corpus.encoding) as stream:
                 for number, text in texts_in(stream, self.corpus.unit):

@@ -28,6 +28,7 @@ class Patches(TokenizerRecipe):
 def patches() -> Tokenizer:
     """A class token, and then patches."""
     made = library.Tokenizer(library.models.WordLevel({CLASS: 0, PATCH: 1}, unk_token=PATCH))
+    made.add_special_tokens([CLASS, PATCH])
     made.post_processor = library.processors.TemplateProcessing(
         single=f"{CLASS} $A", pair=f"{CLASS} $A $B", special_tokens=[(CLASS, 0)]
     )
