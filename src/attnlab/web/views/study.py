@@ -194,7 +194,7 @@ def regions_of(laboratory: Laboratory, study: IndexedStudy) -> Regions:
         "grid": grid(study, runs),
         "actions": actions(study),
         "said": said(laboratory, study),
-        "ended": str(study.stamp[1]),
+        "ended": "" if study.process else str(study.stamp[1]),
     }
 
 
