@@ -30,6 +30,7 @@ __all__ = [
     "Classification",
     "Concat",
     "Constant",
+    "Contrast",
     "Copy",
     "Cosine",
     "Dates",
@@ -79,6 +80,7 @@ __all__ = [
     "Padded",
     "Pair",
     "Pairs",
+    "Patches",
     "Post",
     "Pre",
     "Prefix",
@@ -117,6 +119,7 @@ __all__ = [
     "Top",
     "Transformer",
     "Translation",
+    "TwoEncoders",
     "Unigram",
     "Unilm",
     "Word",
@@ -220,6 +223,11 @@ def Concat(*, part: ranges.Count = 16, table: Literal["learned", "sinusoidal"] =
 def Constant(*, warmup: ranges.Share = 0.0) -> Choice:
     """Constant: one rate after the warm-up."""
     return choice("schedules", "constant", **locals())
+
+
+def Contrast(*, pooling: Literal["ends", "mean", "first", "last"] = "ends") -> Choice:
+    """Contrast: one vector for a picture or a text, whose products are cosines times a learned scale."""
+    return choice("heads", "contrast", **locals())
 
 
 def Copy(
@@ -392,7 +400,7 @@ def Geglu(
 def Gelu(
     *,
     expand: ranges.Multiple = 4.0,
-    approximate: Literal["none", "tanh"] = "none",
+    approximate: Literal["none", "tanh", "sigmoid"] = "none",
     dropout: ranges.BelowOne = 0.0,
 ) -> Choice:
     """GELU: the smooth default."""
@@ -647,6 +655,11 @@ def Pairs(
     return choice("corpora", "pairs", **locals())
 
 
+def Patches() -> Choice:
+    """For pictures alone: a class token, and one id for all patches, as ViT has them. It reads no text."""
+    return choice("tokenizers", "patches")
+
+
 def Post() -> Choice:
     """Post-norm: the sum is normalised after each part."""
     return choice("residuals", "post")
@@ -897,6 +910,18 @@ def Transformer() -> Choice:
 def Translation(*, cut: Literal["end", "start", "refuse"] = "end") -> Choice:
     """Source and target apart, for an encoder and a decoder: `ids`, and `target` <START> … <STOP>."""
     return choice("encodings", "translation", **locals())
+
+
+def TwoEncoders(
+    *,
+    projection: ranges.Count = 64,
+    image_width: ranges.Count = 64,
+    image_layers: ranges.Count = 3,
+    image_heads: ranges.Count = 4,
+    image_expand: ranges.Multiple = 4.0,
+) -> Choice:
+    """Two encoders: one reads pictures and another one texts, and both give vectors of one width."""
+    return choice("trunks", "two_encoders", **locals())
 
 
 def Unigram(*, vocabulary: ranges.Words = 8000) -> Choice:

@@ -229,7 +229,7 @@ def test_texts_that_are_not_greedy_or_below_greedy_are_found():
     """Sampled ones, as of a beam whose scores are mixed up."""
     session = learned("seq2seq")
     start, stop = ends(session.tokenizer)
-    sources = [session.writer("dev").source(row) for row in range(16)]
+    sources = [session.writer("dev").source(row).ids for row in range(16)]
     about = {"sources": sources, "length": 20, "stop": {stop}}
     with undisturbed(session.model):
         sampled = generate(session.model, [[start]] * 16, rule=Sample(), **about)

@@ -127,13 +127,13 @@ def test_texts_are_those_of_each_source_alone_whatever_they_are_batched_with(tmp
     """Written in batches of similar lengths and given in the split's order; by a beam, its best text."""
     session = Session(config_of(copying(tmp_path, generate_beam=beam, generate_penalty=0.6)))
     writer = replace(session.writer("dev"), context=12)
-    batches = alike([len(writer.source(row)) for row in range(30)])
+    batches = alike([len(writer.source(row).ids) for row in range(30)])
     assert sorted(row for rows in batches for row in rows) == [*range(30)]
-    lengths = [[len(writer.source(row)) for row in rows] for rows in batches]
+    lengths = [[len(writer.source(row).ids) for row in rows] for rows in batches]
     assert max(lengths[-1]) <= min(lengths[0]) or len(batches) == 1
     examples = writer(12)
     for row, text in enumerate(examples["generated"][:4]):
-        (start, stop), source = ends(session.tokenizer), writer.source(row)
+        (start, stop), source = ends(session.tokenizer), writer.source(row).ids
         if beam == 1:
             (alone,) = generate(session.model, [[start]], sources=[source], length=11, stop={stop})
         else:
@@ -158,7 +158,7 @@ def test_a_decoder_alone_writes_after_its_source(tmp_path, unchecked):
     )
     trained = Trained.at(run.folder)
     writer, row = trained.writer("dev"), 3
-    source, form = writer.source(row), trained.tokenizer.form
+    source, form = writer.source(row).ids, trained.tokenizer.form
     example = trained.dataset.texts("dev")[row]
     assert source == [*form.before, *trained.tokenizer.encode(example.text), *form.middle]
     (alone,) = generate(

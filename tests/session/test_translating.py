@@ -110,7 +110,7 @@ def test_a_long_source_is_refused_with_its_number_or_loses_its_end(translating):
         shortened = trained.translate(long, cut="end")
     ids = trained.tokenizer.encode(long.strip())[:room]
     translator = Translator(trained, cut="start")
-    assert translator._sources([Example(long)])[0] == trained.tokenizer.encode(long.strip())[-room:]
+    assert translator._ids([Example(long)])[0] == trained.tokenizer.encode(long.strip())[-room:]
     assert shortened == trained.translate(trained.tokenizer.decode(ids))
 
 

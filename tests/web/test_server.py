@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -42,6 +43,7 @@ def folder(served, tmp_path_factory):
     for name, content in BROKEN.items():
         (root / name).mkdir()
         (root / name / "run.json").write_bytes(content)
+    shutil.copytree(served / "causal", root / os.fsdecode(b"not-utf-8-\xff"))
     (root / "pipe").mkdir()
     os.mkfifo(root / "pipe" / "run.json")
     large = root / "large"
@@ -73,6 +75,7 @@ def test_home_shows_the_good_and_names_what_is_wrong_with_the_others(page, folde
     assert runs["good"]["state"] == "finished"
     assert {runs[name]["state"] for name in [*BROKEN, "pipe", "part", "large"]} == {"damaged"}
     assert "linked" not in runs
+    assert not any(name.startswith("not-utf-8") for name in runs)
     home = page.ask("/")
     assert home.status == 200
     assert "&lt;img src=x onerror=alert(1)&gt;" in home.text
@@ -300,3 +303,16 @@ def test_text_outside_the_folder_is_not_scored(page, folder, served):
     answer = page.ask("/api/paired", "POST", {"run": runs})
     assert answer.status == 400
     assert "is not in the served folder" in answer.json()["error"]
+
+
+def test_ctrl_c_ends_a_server_that_is_watched_without_a_word(folder):
+    with server(folder) as own:
+        mark = own.ask("/").text.partition('data-mark="')[2].partition('"')[0]
+        watching = own.events(f"/events/home?after=other-{mark}")
+        next(watching)
+        began = time.monotonic()
+        own.process.send_signal(signal.SIGINT)
+        assert own.process.wait(20) in (0, 130, -2)
+        assert time.monotonic() - began < 8
+        assert own.process.stderr.read() == ""
+        assert list(watching) == []

@@ -12,6 +12,8 @@ from torch import Tensor
 from attnlab.checks.check import Case, Check
 from attnlab.data.rows import Rows
 from attnlab.evaluation.written_texts import TextWriter
+from attnlab.generation.decoder import PlacedPicture
+from attnlab.generation.target_writer import Source
 from attnlab.metrics.metric import Examples
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
@@ -29,22 +31,35 @@ OFTEN = 0.25
 
 @dataclass(frozen=True)
 class TargetStart:
-    """What a target is written after: a prompt, what stands apart and is read with it, the reference's own
-    tokens, and those that end a text."""
+    """What a target is written after: a prompt, what stands apart and is read with it, a picture in the one
+    or the other, the reference's own tokens, and those that end a text."""
 
     prompt: list[int]
     read: list[int] | None
     reference: list[int]
     stop: int
+    picture: PlacedPicture | None = None
 
     @classmethod
     def of(cls, rows: Rows, row: int) -> TargetStart:
         ids = [int(token) for token in rows.ragged("ids", row)]
+        picture = Source.of_rows(rows, row).picture
         if rows.has("target"):
             first, *reference, stop = (int(token) for token in rows.ragged("target", row))
-            return cls([first], ids, reference, stop)
+            return cls([first], ids, reference, stop, picture)
         begin = rows.scalar("source", row)
-        return cls(ids[:begin], None, ids[begin:-1], ids[-1])
+        return cls(ids[:begin], None, ids[begin:-1], ids[-1], picture)
+
+    def pictured(self, length: int, device: torch.device) -> tuple[Tensor | None, dict[str, Tensor]]:
+        """Which patch each of so many tokens is, and what is read there."""
+        if self.picture is None:
+            return None, {}
+        first, count = self.picture.first, len(self.picture.vectors)
+        patch = torch.zeros(1, length, dtype=torch.long, device=device)
+        vectors = torch.zeros(1, length, self.picture.vectors.shape[1], device=device)
+        patch[0, first : first + count] = torch.arange(1, count + 1)
+        vectors[0, first : first + count] = self.picture.vectors
+        return patch, {"vectors": vectors}
 
 
 class DecodedTexts(Check):
@@ -129,11 +144,14 @@ def log_probabilities(model: Model, source: TargetStart, new: Sequence[int]) -> 
     marked = None
     if model.trunk.asks_for_source:
         marked = (torch.arange(ids.shape[1], device=device) < len(source.prompt))[None]
-    apart: dict[str, Any] = {}
+    read = ids if source.read is None else torch.tensor([source.read], device=device)
+    patch, beside = source.pictured(read.shape[1], device)
+    apart: dict[str, Any] = {**beside}
     if source.read is not None:
-        read = torch.tensor([source.read], device=device)
-        apart = {"source": read, "source_tokens": Tokens.of(read.shape[1], device=device)}
-    scores: Tensor = model(ids, Tokens.of(ids.shape[1], source=marked, device=device), **apart)
+        apart |= {"source": read, "source_tokens": Tokens.of(read.shape[1], patch=patch, device=device)}
+        patch = None
+    tokens = Tokens.of(ids.shape[1], source=marked, patch=patch, device=device)
+    scores: Tensor = model(ids, tokens, **apart)
     return scores[0, len(source.prompt) - 1 :].double().log_softmax(-1)
 
 

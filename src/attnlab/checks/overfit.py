@@ -126,7 +126,7 @@ def goal(model: Model, prepared: Prepared) -> float:
 
 def label_goal(task: Task, prepared: Prepared) -> float:
     """The same for labels: what is left to guess of those that stand on one and the same text."""
-    texts = [tuple(ids) for ids in told_apart(prepared).tolist()]
+    texts = [tuple(ids) for ids in told_apart(prepared.ids, prepared.vectors).tolist()]
     blind, floor = (task.target.uncertainty(prepared.targets, given) for given in ([0] * len(texts), texts))
     return max(floor + SHARE * (blind - floor), floor + 0.05 * task.blind_loss(prepared))
 
@@ -147,20 +147,20 @@ def contexts(model: Model, prepared: Prepared, places: Sequence[Sequence[int]]) 
 
 def contexts_of_row(model: Model, prepared: Prepared, row: int) -> list[Hashable]:
     which = torch.tensor([row])
-    source_tokens = prepared.source_tokens
+    source, source_tokens, vectors = prepared.source, prepared.source_tokens, prepared.vectors
     return model.trunk.contexts(
-        told_apart(prepared)[row],
+        told_apart(prepared.ids, vectors if source is None else None)[row],
         prepared.tokens.select(which),
         types=None if prepared.types is None else prepared.types[row],
-        source=None if prepared.source is None else prepared.source[row],
+        source=None if source is None else told_apart(source, vectors)[row],
         source_tokens=None if source_tokens is None else source_tokens.select(which),
     )
 
 
-def told_apart(prepared: Prepared) -> Tensor:
+def told_apart(ids: Tensor, vectors: Tensor | None) -> Tensor:
     """(B,T) a number for each token, equal for equal ids with equal vectors; the ids, without vectors."""
-    if prepared.vectors is None:
-        return prepared.ids
-    both = torch.cat([prepared.ids[..., None].to(prepared.vectors), prepared.vectors], -1)
+    if vectors is None:
+        return ids
+    both = torch.cat([ids[..., None].to(vectors), vectors], -1)
     numbers: Tensor = both.flatten(0, 1).unique(dim=0, return_inverse=True)[1]
-    return numbers.view(prepared.ids.shape)
+    return numbers.view(ids.shape)

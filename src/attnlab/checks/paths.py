@@ -149,6 +149,8 @@ class Made:
 def of_batch(model: Model, prepared: Prepared, length: int) -> Iterator[Path]:
     """A piece of a real batch, just as the task made it, around the border of a document or picture."""
     tokens = prepared.tokens
+    if not model.trunk.ways(tokens, prepared.source_tokens):
+        return
     start = 0
     if tokens.document is not None:
         borders = (tokens.document[0, 1:] != tokens.document[0, :-1]).nonzero()

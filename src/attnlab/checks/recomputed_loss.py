@@ -19,6 +19,7 @@ from attnlab.evaluation.documents import DocumentLosses, document_losses
 from attnlab.evaluation.evaluator import Evaluator
 from attnlab.evaluation.honesty import honesty
 from attnlab.evaluation.texts import MisreadError, Text, nats_alone, sampled_texts, texts_of
+from attnlab.model.heads.sentence import Contrast
 from attnlab.model.isolation import copy_of, undisturbed
 from attnlab.model.losses import IGNORE, LossSum
 from attnlab.model.model import Model
@@ -356,6 +357,8 @@ def pair_nats(evaluator: Evaluator, batch: Batch, prepared: Prepared) -> Tensor:
         ]
     )
     cosines = torch.nn.functional.cosine_similarity(first[:, None], second[None], dim=-1)
+    head = evaluator.model.head
+    cosines = cosines * (head.log_scale.exp() if isinstance(head, Contrast) else 1.0)
     if task.target.compares_batch:
         rows = [
             (cosines[line], {"targets": prepared.targets, "line": line, "from_second": cosines[:, line]})

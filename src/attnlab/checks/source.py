@@ -17,13 +17,14 @@ from typing import Any, TextIO
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.dataset import Dataset
+from attnlab.data.images.picture import is_picture_file
 
 LARGEST = 32 << 20
 """Bytes of all files beyond which they are not read a second time."""
 LONGEST_FIELD = 1 << 26
 LONGEST_TEXT = 1 << 15
 """Characters of plain text below which a paragraph is one example."""
-PARTS = ("text", "pair", "target", "label", "answers", "tags", "group")
+PARTS = ("text", "pair", "target", "label", "answers", "tags", "group", "image")
 WORD_FILES = (".conll", ".bio", ".iob2")
 TABLES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", *WORD_FILES)
 
@@ -38,14 +39,16 @@ class SourceRow:
     @property
     def text(self) -> str:
         """Its text; of a list of words these, with a space between two."""
-        value = self.values["text"]
+        value = self.values.get("text", "")
         return " ".join(value) if isinstance(value, (list, tuple)) else str(value)
 
     @property
     def key(self) -> str:
-        """What must not be parted between splits."""
-        named = (self.values.get(part) for part in ("group", "pair"))
-        return str(next((value for value in named if value), self.text))
+        """What must not be parted between splits: the group, else the picture, the passage or the text."""
+        group, picture = self.values.get("group"), self.values.get("image")
+        if not group and isinstance(picture, bytes):
+            return hashlib.blake2b(picture, digest_size=16).hexdigest()
+        return str(next((value for value in (group, self.values.get("pair")) if value), self.text))
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,12 @@ class Source:
                     yield SourceRow(f"{source} line {number}", values)
 
     def rows_of(self, file: Path) -> Iterator[SourceRow]:
-        """What a file holds."""
+        """What a file holds: a picture in a folder of them is a row, whose class is the folder's name."""
+        if is_picture_file(file):
+            folders = {one.parent for group in self.corpus.files.values() for one in group}
+            label = file.parent.name if len({folder.name for folder in folders}) > 1 else None
+            yield SourceRow(str(file), {"text": "", "image": file.read_bytes(), "label": label})
+            return
         if suffix_of(file) not in TABLES:
             with opened(file, self.corpus.encoding) as stream:
                 for number, text in texts_in(stream, self.corpus.unit):
@@ -123,6 +131,8 @@ class Source:
         for place, values in records(file, self.corpus.encoding, separator):
             columns = columns or self.columns_in(values)
             parts = {part: values.get(column) for part, column in columns.items()}
+            if "image" in parts:
+                parts["image"] = bytes_of(parts["image"], file.parent)
             yield SourceRow(place, parts | {"answer_start": values.get("answer_start")})
 
     def columns_in(self, values: Mapping[str, Any]) -> dict[str, str]:
@@ -161,6 +171,15 @@ def source_of_corpus(corpus: Corpus, made: Mapping[str, float] | None = None, se
 # ---------------------------------------------------------------- files
 def suffix_of(file: Path) -> str:
     return Path(file.name.lower().removesuffix(".gz")).suffix
+
+
+def bytes_of(picture: Any, folder: Path) -> bytes | None:
+    """The bytes of a picture in a cell: they themselves, {bytes, path}, or the name of its file."""
+    content = picture.get("bytes") if isinstance(picture, Mapping) else picture
+    name = picture.get("path") if isinstance(picture, Mapping) else picture
+    if isinstance(content, bytes):
+        return content
+    return (folder / name).read_bytes() if isinstance(name, str) else None
 
 
 def opened(file: Path, encoding: str, newline: str | None = None) -> TextIO:

@@ -41,6 +41,7 @@ COMMANDS = {
     "generate": "attnlab.cli.generate:generate",
     "translate": "attnlab.cli.translate:translate",
     "summarise": "attnlab.cli.translate:summarise",
+    "caption": "attnlab.cli.translate:caption",
     "search": "attnlab.cli.search:search",
     "check": "attnlab.cli.check:check",
     "convert": "attnlab.cli.convert:convert",

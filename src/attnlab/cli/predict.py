@@ -133,10 +133,9 @@ def predict(
         rows = FilePredictions(predictor, data, skip_bad=skip_bad)
         shown_rows(list(rows), trained, skipped=rows.skipped, json=json)
     else:
-        pictured = isinstance(predictor, Predictor) and predictor.pictured
-        in_pairs = predictor.pairs or (isinstance(predictor, Predictor) and pictured and predictor.reads_text)
+        in_pairs = predictor.pairs or (predictor.pictured and predictor.reads_text)
         inputs = [in_two(written) if in_pairs else written for written in texts or ()]
-        if isinstance(predictor, Predictor) and pictured:
+        if predictor.pictured:
             predictions = predict_pictures(inputs, predictor)
         else:
             predictions = predict_each(inputs, predictor, pairs=predictor.pairs)

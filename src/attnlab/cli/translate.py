@@ -1,4 +1,4 @@
-"""`attnlab translate` and `attnlab summarise`: what a model writes for a source."""
+"""`attnlab translate`, `attnlab summarise` and `attnlab caption`: what a model writes for a source."""
 
 from __future__ import annotations
 
@@ -93,6 +93,19 @@ def summarise(
     write_targets(run, "summarise", sources, beam, penalty, best, cut, allow=allow, json=json)
 
 
+def caption(
+    run: RunArgument,
+    pictures: Annotated[list[str], typer.Argument(metavar="FILE", help="Pictures to describe.")],
+    beam: BeamOption = 4,
+    penalty: PenaltyOption = 1.0,
+    best: BestOption = 1,
+    allow: AllowOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Describe pictures with a model of captions. For a folder: attnlab predict RUN --data FOLDER."""
+    write_targets(run, "caption", pictures, beam, penalty, best, "refuse", allow=allow, json=json)
+
+
 def texts_in(file: Path, column: str, encoding: str) -> list[str]:
     """The texts of a table's rows, or a plain text as a whole."""
     from attnlab.data.corpora.own_files import Files
@@ -119,10 +132,9 @@ def write_targets(
     """Open the run, write a target for each text, and show it."""
     from attnlab.config.values import coerce
     from attnlab.data.encode.encoding import Cut
-    from attnlab.data.example import Example
     from attnlab.generation.request import PENALTIES, number_between
     from attnlab.session.trained import Trained
-    from attnlab.session.translating import Translator, refuse_untranslating
+    from attnlab.session.translating import Translator, examples_of, refuse_untranslating
 
     side: Cut = coerce(cut, Cut, "--cut")
     number_between("penalty", penalty, *PENALTIES)
@@ -130,9 +142,10 @@ def write_targets(
     refuse_untranslating(trained, command)
     if trained.unsound:
         err.say(invalid_sentence(trained.unsound))
-    tell_unknown(trained, texts)
+    if not trained.captions:
+        tell_unknown(trained, texts)
     translator = Translator(trained, beam=beam, penalty=penalty, best=best, cut=side)
-    candidates = translator.candidates([Example(text) for text in texts])
+    candidates = translator.candidates(examples_of(texts, translator))
     if translator.cuts.cut:
         err.say(toned(Tone.WARNING, f"{translator.cuts}: this model reads {translator.room} tokens."))
     if json:

@@ -16,6 +16,8 @@ class PictureGrid:
 
     size: int = SIZE
     patch: int = PATCH
+    apart: bool = False
+    """Whether an encoder of their own reads them, so that the length of texts does not bound theirs."""
 
     def __post_init__(self) -> None:
         if self.size % self.patch:

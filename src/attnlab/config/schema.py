@@ -164,7 +164,8 @@ class ModelSettings:
         options = next((choice.options for choice in choices if choice.kind == "image"), None)
         if options is None:
             return None
-        return PictureGrid(int(options.get("size", SIZE)), int(options.get("patch", PATCH)))
+        apart = self.trunk.kind == "two_encoders"
+        return PictureGrid(int(options.get("size", SIZE)), int(options.get("patch", PATCH)), apart)
 
     @property
     def vector_width(self) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from attnlab.data.columns import COLUMNS, Column, ColumnKind, NamedColumns, batch_names
 from attnlab.data.errors import DataError
+from attnlab.data.images.patches import vectors_of
 from attnlab.data.rows import Rows
 
 Side = Literal["right", "left"]
@@ -181,7 +182,7 @@ def pixels(layout: Layout, column: Column) -> dict[str, Tensor]:
         places = np.flatnonzero(layout.rows.ragged("patch", row))
         if len(places) != len(held):
             raise DataError(f"A row with {len(places)} patches has the pixels of {len(held)}; give one each.")
-        out[line, begin : begin + length][places] = held * np.float32(2 / 255) - np.float32(1)
+        out[line, begin : begin + length][places] = vectors_of(held)
     return {name: torch.from_numpy(out) for name in column.batched}
 
 

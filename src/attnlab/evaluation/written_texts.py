@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.data.sharing import UNSHARED, Sharing
-from attnlab.generation.target_writer import TargetWriter, each_of
+from attnlab.generation.target_writer import Source, TargetWriter, each_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS, Examples, Metric
 from attnlab.model.isolation import undisturbed
@@ -66,10 +66,9 @@ class TextWriter(TargetWriter):
         asked = self.asked(count)
         return Examples({GENERATED: asked[REFERENCE], **asked, STOPPED: np.ones(len(asked[REFERENCE]), bool)})
 
-    def source(self, row: int) -> list[int]:
-        """What is read before the target: a row of its own, or the part of one that is marked."""
-        ids: list[int] = self.rows.ragged("ids", row).astype(np.int64).tolist()
-        return ids[: self.rows.scalar("source", row)] if self.rows.has("source") else ids
+    def source(self, row: int) -> Source:
+        """What is read before the target."""
+        return Source.of_rows(self.rows, row)
 
 
 def of_texts(texts: Sequence[str] | Sequence[tuple[str, ...]]) -> NDArray[Any]:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
-from attnlab.generation.decoder import Beyond, Decoder, check_length, window_start
+from attnlab.generation.decoder import Beyond, Decoder, PlacedPicture, check_length, window_start
 from attnlab.model.model import Model
 
+Own = TypeVar("Own")
 BLOCK, FEWEST_BLOCKS = 64, 4
 """Tokens whose maximum stands for them, and how many such blocks there must be for each token wanted."""
 
@@ -61,6 +62,7 @@ def beam_searches(
     penalty: float = 1.0,
     stop: Collection[int] = (),
     sources: Sequence[Sequence[int]] | None = None,
+    pictures: Sequence[PlacedPicture] | None = None,
     context: int | None = None,
     beyond: Beyond = "refuse",
 ) -> list[list[Hypothesis]]:
@@ -72,14 +74,14 @@ def beam_searches(
     searches = [Search(list(prompt), width, length, penalty, stop) for prompt in prompts]
     for search in searches:
         search.move(context)
-    decoder = _read(model, searches, sources)
+    decoder = _read(model, searches, sources, pictures)
     for step in range(length):
         rows = _grow(searches, _likeliest(decoder.next, width * (1 + len(stop))))
         if not rows or step == length - 1:
             break
         moved = [search.move(context) for search in searches]
         if any(moved):
-            decoder = _read(model, searches, sources)
+            decoder = _read(model, searches, sources, pictures)
         else:
             last = [text.new[-1] for search in searches for text in search.alive]
             decoder.select(torch.tensor(rows, device=decoder.device))
@@ -87,13 +89,22 @@ def beam_searches(
     return [search.best() for search in searches]
 
 
-def _read(model: Model, searches: Sequence[Search], sources: Sequence[Sequence[int]] | None) -> Decoder:
+def _read(
+    model: Model,
+    searches: Sequence[Search],
+    sources: Sequence[Sequence[int]] | None,
+    pictures: Sequence[PlacedPicture] | None,
+) -> Decoder:
     """Every living text, from where its window starts, beside its own source."""
     texts = [search.held(text) for search in searches for text in search.alive]
-    if sources is None:
-        return Decoder(model, texts)
-    given = [source for search, source in zip(searches, sources, strict=True) for _ in search.alive]
-    return Decoder(model, texts, sources=given)
+    return Decoder(model, texts, sources=_of_each(searches, sources), pictures=_of_each(searches, pictures))
+
+
+def _of_each(searches: Sequence[Search], of_search: Sequence[Own] | None) -> list[Own] | None:
+    """What each living text has of its search."""
+    if of_search is None:
+        return None
+    return [own for search, own in zip(searches, of_search, strict=True) for _ in search.alive]
 
 
 @dataclass(frozen=True)

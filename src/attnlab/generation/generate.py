@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from attnlab.generation.decoder import Beyond, Decoder, check_length, window_start
+from attnlab.generation.decoder import Beyond, Decoder, PlacedPicture, check_length, window_start
 from attnlab.generation.rules import Chance, DecodingRule, Greedy
 from attnlab.model.model import Model
 
@@ -34,6 +34,7 @@ def generate(
     stop: Collection[int] = (),
     stop_when: StopWhen = lambda row, new: False,
     sources: Sequence[Sequence[int]] | None = None,
+    pictures: Sequence[PlacedPicture] | None = None,
     seed: int = 0,
     context: int | None = None,
     beyond: Beyond = "refuse",
@@ -48,6 +49,7 @@ def generate(
         stop=stop,
         stop_when=stop_when,
         sources=sources,
+        pictures=pictures,
         seed=seed,
         context=context,
         beyond=beyond,
@@ -66,6 +68,7 @@ def stream(
     stop: Collection[int] = (),
     stop_when: StopWhen = lambda row, new: False,
     sources: Sequence[Sequence[int]] | None = None,
+    pictures: Sequence[PlacedPicture] | None = None,
     seed: int = 0,
     context: int | None = None,
     beyond: Beyond = "refuse",
@@ -74,7 +77,7 @@ def stream(
     prompts = [text.prompt for text in texts]
     check_length(prompts, length, context, beyond)
     model.eval()
-    batch = UnfinishedTexts(model, texts, sources, context)
+    batch = UnfinishedTexts(model, texts, sources, context, pictures)
     chance = Chance(prompts, seed, sources)
     for step in range(length):
         chosen = rule.choose(rule.adjusted(batch.scores, batch.said), chance.draws(step, batch.rows))
@@ -102,8 +105,10 @@ class UnfinishedTexts:
         texts: Sequence[Written],
         sources: Sequence[Sequence[int]] | None,
         context: int | None,
+        pictures: Sequence[PlacedPicture] | None = None,
     ):
         self.model, self.texts, self.sources, self.context = model, texts, sources, context
+        self.pictures = pictures
         self.rows, self.starts = list(range(len(texts))), [0] * len(texts)
         self._move()
         self._read()
@@ -128,7 +133,8 @@ class UnfinishedTexts:
         """Read every text, from where its window starts."""
         rows = [(self.texts[row].prompt + self.texts[row].new)[self.starts[row] :] for row in self.rows]
         sources = None if self.sources is None else [self.sources[row] for row in self.rows]
-        self.writing = Decoder(self.model, rows, sources=sources)
+        pictures = None if self.pictures is None else [self.pictures[row] for row in self.rows]
+        self.writing = Decoder(self.model, rows, sources=sources, pictures=pictures)
 
     def go_on(self, chosen: Tensor, kept: Sequence[int]) -> None:
         """Write the chosen token (rows) in the rows at the places `kept`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,21 +15,53 @@ import torch
 
 from attnlab.data.batching import budget_bounds
 from attnlab.data.encode.texts import ends
+from attnlab.data.images.patches import vectors_of
+from attnlab.data.rows import Rows
 from attnlab.data.sharing import UNSHARED, Sharing, in_order_of_pieces, own_pieces
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.generation.beam import Hypothesis, beam_searches
+from attnlab.generation.decoder import PlacedPicture
 from attnlab.generation.generate import Written, generate
 from attnlab.model.model import Model
 
 Target = TypeVar("Target")
+Read = TypeVar("Read", bound=Sized)
 TOKENS, ROWS = 4096, 64
 """Of the sources that are read at once, with their padding; and how many of them."""
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a target is written for: the ids that are read, special tokens among them, and a picture whose
+    patches stand there."""
+
+    ids: list[int]
+    picture: PlacedPicture | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @classmethod
+    def of_rows(cls, rows: Rows, row: int) -> Source:
+        """What is read before the target: a row of its own, or the part of one that is marked."""
+        ids: list[int] = rows.ragged("ids", row).astype(np.int64).tolist()
+        ids = ids[: rows.scalar("source", row)] if rows.has("source") else ids
+        if not rows.has("pixels"):
+            return cls(ids)
+        first = int(np.flatnonzero(rows.ragged("patch", row))[0])
+        return cls(ids, PlacedPicture(first, torch.from_numpy(vectors_of(rows.ragged("pixels", row)))))
+
+
+def pictures_of(sources: Sequence[Source]) -> list[PlacedPicture] | None:
+    """The picture of each source; None where sources have none."""
+    pictures = [source.picture for source in sources if source.picture is not None]
+    return pictures or None
+
+
 @dataclass(frozen=True, kw_only=True)
 class TargetWriter:
-    """Writes a target after each source: greedily, or by a `beam`. A source is the ids that are read, special
-    tokens among them. `context` is how many tokens the model reads, those that it writes among them."""
+    """Writes a target after each source: greedily, or by a `beam`. `context` is how many tokens the model
+    reads, those that it writes among them."""
 
     model: Model
     tokenizer: Tokenizer
@@ -49,22 +81,25 @@ class TargetWriter:
         last = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
         return {token for token in last if token is not None}
 
-    def prompts(self, sources: Sequence[list[int]]) -> tuple[list[list[int]], Sequence[list[int]] | None]:
+    def prompts(self, sources: Sequence[Source]) -> tuple[list[list[int]], list[list[int]] | None]:
         """What a target is written after, and what stands apart and is read with it."""
+        ids = [source.ids for source in sources]
         if self.model.trunk.reads_source:
-            return [[ends(self.tokenizer)[0]] for _ in sources], sources
-        return list(sources), None
+            return [[ends(self.tokenizer)[0]] for _ in sources], ids
+        return ids, None
 
-    def write(self, model: Model, sources: Sequence[list[int]]) -> list[Written]:
+    def write(self, model: Model, sources: Sequence[Source]) -> list[Written]:
         """Targets of sources that are read side by side."""
         prompts, read = self.prompts(sources)
         if self.beam == 1:
             length = self.context - max(map(len, prompts))
-            return generate(model, prompts, sources=read, length=length, stop=self.stop)
+            return generate(
+                model, prompts, sources=read, pictures=pictures_of(sources), length=length, stop=self.stop
+            )
         best = [texts[0] for texts in self.search(model, sources)]
         return [Written(prompt, text.new, text.stopped) for prompt, text in zip(prompts, best, strict=True)]
 
-    def search(self, model: Model, sources: Sequence[list[int]]) -> list[list[Hypothesis]]:
+    def search(self, model: Model, sources: Sequence[Source]) -> list[list[Hypothesis]]:
         """The texts that a beam ends with for each source, best first."""
         prompts, read = self.prompts(sources)
         return beam_searches(
@@ -75,6 +110,7 @@ class TargetWriter:
             penalty=self.penalty,
             stop=self.stop,
             sources=read,
+            pictures=pictures_of(sources),
         )
 
 
@@ -88,8 +124,8 @@ def alike(lengths: Sequence[int]) -> list[list[int]]:
 
 
 def each_of(
-    sources: Sequence[list[int]],
-    write: Callable[[Sequence[list[int]]], Sequence[Target]],
+    sources: Sequence[Read],
+    write: Callable[[Sequence[Read]], Sequence[Target]],
     *,
     device: torch.device,
     sharing: Sharing = UNSHARED,

@@ -199,7 +199,7 @@ def fill(model: nn.Module, result: Account, weights: Weights) -> None:
     seen: set[int] = set()
     for link in result.loaded:
         parts = [places[name] for name in link.ours]
-        tensors = link.inward(weights.tensor(link.theirs), [len(part) for part in parts])
+        tensors = link.inward(weights.tensor(link.theirs), [len(part) if part.ndim else 1 for part in parts])
         for name, part, tensor in zip(link.ours, parts, tensors, strict=True):
             own = tensor.to(part.dtype).contiguous()
             shared = own.data_ptr() in seen  # by two names in a pickle; parameters never share

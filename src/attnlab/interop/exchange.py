@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from attnlab.config.files import config_of, plain, section_of
 from attnlab.config.schema import Config, ModelSettings
+from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.data.labels import Labels
+from attnlab.data.tokenizers.patches import patches
 from attnlab.data.tokenizers.tokenizer import Tokenizer
 from attnlab.data.tokenizers.tokenizer_files import load as load_tokenizer
 from attnlab.interop.belonging import moved, special_names, strangeness
@@ -22,18 +24,21 @@ from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, labels_in, labels_out, named_labels, task_of
 from attnlab.interop.fields import Settings, Theirs, get
 from attnlab.interop.foreign import (
+    CONFIG,
     ID2LABEL,
     NULL_THRESHOLD,
     Foreign,
     NoLayoutError,
     built_with,
     class_layout_of,
+    family_of,
     layout_of,
     load_model,
     resize,
     save_model,
 )
 from attnlab.interop.onnx import write_onnx
+from attnlab.interop.pictures import drawn_pictures, in_order, picture_scores, without_patch_vector
 from attnlab.interop.sentence_layout import SentenceHead
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.labels import Classification, TokenClassification
@@ -42,6 +47,7 @@ from attnlab.model.heads.span import Span
 from attnlab.model.model import Model
 from attnlab.model.positions.absolute import sinusoids
 from attnlab.model.trunks.transformer import transformer_of
+from attnlab.model.trunks.two_encoders import TwoEncoders
 from attnlab.model.witness import answer, differs
 from attnlab.runs.folder import RunFolder
 from attnlab.targets import TARGETS
@@ -110,7 +116,7 @@ class Published:
 
 def read_published(folder: Path) -> Published:
     """The model of a folder in transformers' layout, in memory."""
-    tokenizer = load_tokenizer(folder)
+    tokenizer = _tokenizer(folder, None)
     published = load_belonging(folder, tokenizer)
     labels = labels_of(published)
     return Published(
@@ -130,6 +136,10 @@ def load_belonging(folder: Path, tokenizer: Tokenizer) -> Foreign:
 
 
 def _tokenizer(source: Path, given: str | Path | None) -> Tokenizer:
+    """The one that is given, or that of the folder; of a family of pictures a class token and patches."""
+    theirs = read_json(source / CONFIG) if (source / CONFIG).is_file() else {}
+    if given is None and family_of(theirs, source).pictured:
+        return patches()
     try:
         return load_tokenizer(source if given is None else given)
     except ConfigError as error:
@@ -169,9 +179,17 @@ def labels_of(foreign: Foreign) -> Labels:
 def _run_config(model: ModelSettings, labels: Labels, tokenizer: Path, theirs: Theirs) -> Config:
     """The record of a model that was not trained here: what it was trained on is not known."""
     data: dict[str, Any] = {"tokenizer": {"kind": "file", "path": str(tokenizer)}, "length": model.length}
+    if model.picture is not None:
+        apart = model.picture.apart
+        data["encoding"] = {
+            "kind": "image_apart" if apart else "image",
+            "fit": "crop" if apart else "stretch",
+        }
     if labels.kind == "answer":
         data["encoding"] = {"kind": "question", "types": model.token_types > 1}
     task: dict[str, Any] = {"kind": task_of(labels) or USUAL_TASKS[model.family]}
+    if model.picture is not None and model.picture.apart:
+        task = {"kind": "similarity", "objective": "symmetric", "temperature": 1.0}
     if labels.kind == "answer" and isinstance(theirs.get(NULL_THRESHOLD), int | float):
         task["threshold"] = -float(theirs[NULL_THRESHOLD])
     return config_of({"model": plain(model), "data": data, "task": task})
@@ -201,7 +219,13 @@ def _without_folds(trained: Model, settings: ModelSettings) -> tuple[Model, Mode
     plain_settings, weights = folded(trained, plain(with_rows(settings, trained)))
     equal: ModelSettings = section_of("model", plain_settings)
     model = built_with(equal, weights)
-    difference = differs(model, answer(trained))
+    grid = equal.picture
+    if grid is None:
+        difference = differs(model, answer(trained))
+    else:
+        pixels = drawn_pictures(grid)
+        own, other = picture_scores(trained, grid, pixels), picture_scores(model, grid, pixels)
+        difference = "" if torch.allclose(own, other, rtol=1e-3, atol=1e-3) else "pictures get other scores"
     assert not difference, difference
     return model, equal
 
@@ -288,11 +312,20 @@ def export_model(
     if threshold is not None:
         facts["threshold"] = threshold
         known[NULL_THRESHOLD] = -threshold
+    if settings.picture is not None and settings.picture.apart:
+        known = with_text_ids(known, tokenizer, layout_of(equal)[0].model_type)
     certificate = save_model(target, model, equal, base=known, facts=facts, length=length)
     save_tokenizer(tokenizer, target, model, length=settings.length, typed=settings.token_types > 1)
     if model.writes:
         _write_json(target / GENERATION, {name: known[name] for name in GENERATION_IDS if name in known})
     return certificate
+
+
+def with_text_ids(known: Theirs, tokenizer: Tokenizer, model_type: str) -> Theirs:
+    """Facts with the ids by which an encoder of texts finds the end of one, in their section."""
+    ends = {"bos_token_id": tokenizer.specials.start, "eos_token_id": (*tokenizer.form.end, None)[0]}
+    text = {name: number for name, number in ends.items() if number is not None}
+    return {**known, "model_type": model_type, "text_config": {**text, **known.get("text_config", {})}}
 
 
 def _write_json(file: Path, value: Mapping[str, Any]) -> None:
@@ -314,13 +347,16 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
     """Settings and weights of an equal model whose embedding has no scale and whose positions are a table."""
     weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
     settings = dict(settings)
+    if isinstance(model.trunk, TwoEncoders):
+        return settings, without_patch_vector(weights, "trunk.image.embedding.")
     trunk = transformer_of(model.trunk)
     scale = trunk.embedding_scale
     if scale != 1:
         settings["embedding_scale"] = 1.0
         if get(settings, "output.tied") and not _divide_last_norm(model, weights, scale):
             settings["output"] = settings["output"] | {"tied": False}  # the head keeps the table as it was
-        scaled = ["tokens", "types"] + ["positions.table"] * (settings["positions"]["kind"] == "learned")
+        learned = settings["positions"]["kind"] == "learned"
+        scaled = ["tokens", "types"] + ["positions.table", "positions.rows", "positions.columns"] * learned
         for name in list(weights):
             if name.endswith(tuple(f".embedding.{part}.weight" for part in scaled)):
                 weights[name] = weights[name] * scale
@@ -329,7 +365,7 @@ def folded(model: Model, settings: Settings) -> tuple[Settings, dict[str, Tensor
         table = sinusoids(torch.arange(settings["length"]), settings["width"])
         for stack in trunk.stacks():
             weights[f"trunk.{stack}.embedding.positions.table.weight"] = table
-    return settings, weights
+    return in_order(settings, weights)
 
 
 def _divide_last_norm(model: Model, weights: dict[str, Tensor], scale: float) -> bool:

@@ -49,6 +49,12 @@ class Family:
     heads: tuple[HeadOf, ...]
     beside: tuple[str, ...] = ()
     """Patterns of tensors that are no parameters: masks and tables that old files hold."""
+    pictured: bool = False
+    """Whether it reads pictures alone, and so has no tokenizer."""
+    colours: tuple[tuple[float, ...], ...] | None = None
+    """Mean and deviation of pixels that its library takes where a folder does not say; None: no pictures."""
+    processor: str = ""
+    """The class of its library that makes numbers of pictures."""
     old: Mapping[str, str] = field(default_factory=dict)
     """How names of old files end, and how they end today."""
 

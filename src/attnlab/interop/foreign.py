@@ -33,6 +33,7 @@ from attnlab.interop.certificate import (
 from attnlab.interop.families import FAMILIES
 from attnlab.interop.family import Family, HeadOf, Misfit, misfits
 from attnlab.interop.fields import Settings, Theirs
+from attnlab.interop.pictures import picture_entrance, take_processor, write_processor
 from attnlab.interop.sentence_layout import SentenceHead, output_in, sentence_heads, with_dense, write_modules
 from attnlab.interop.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.assemble import build_model
@@ -88,11 +89,26 @@ def load_model(folder: Path, *, output: Any = None, accept: Collection[str] = ()
     refuse(accounted.problems, str(folder))
     model = build_model(config, seed=seed) if accounted.new else draft
     fill(model, accounted, weights)
+    notes = [*family.notes(theirs, head), *_pixels(family, folder, model)]
     witness = _witness(weights)
     if not accounted.new and output is None:
         refuse_contradictions(folder, model, theirs, witness)
-    certificate = _certificate(family, head, model, accounted, weights, family.notes(theirs, head))
+    certificate = _certificate(family, head, model, accounted, weights, notes)
     return Foreign(model.eval(), config, certificate, theirs, witness)
+
+
+def depth_of(config: schema.ModelSettings) -> int:
+    """The layers of the deepest stack."""
+    return max(config.layers, int(config.trunk.options.get("image_layers", 0)))
+
+
+def _pixels(family: Family, folder: Path, model: Model) -> list[str]:
+    """Make a model of pictures read those as they are read here; says what that changed."""
+    if family.colours is None:
+        return []
+    entrance, positions = picture_entrance(model)
+    note = take_processor(folder, entrance, positions, family.colours)
+    return [note] if note else []
 
 
 def refuse_contradictions(folder: Path, model: Model, theirs: Theirs, witness: Mapping[str, Any]) -> None:
@@ -211,7 +227,7 @@ def _accounted(
         known = {name: p for name, p in known.items() if name.startswith("trunk.")}
     return account(
         weights,
-        family.links(head, config.layers, known, bare=bare),
+        family.links(head, depth_of(config), known, bare=bare),
         draft,
         unused=lambda name: family.unused(name, head) or (replaced and family.of_a_head(name)),
         fresh=lambda name: replaced and name.startswith("head."),
@@ -330,7 +346,7 @@ def save_model(
     elif "model_type" not in base:  # no config of theirs, but facts that ours are to hold
         theirs |= base
     weights = {name: p.detach() for name, p in model.named_parameters(remove_duplicate=False)}
-    links = family.links(head, config.layers, weights)
+    links = family.links(head, depth_of(config), weights)
     own = dict(model.named_parameters())
     tensors = tensors_to_export(weights, links, tied=lambda name: name not in own, copies=head.copies)
     covered = {name for link in links for name in link.ours}
@@ -345,6 +361,8 @@ def save_model(
         steps = head.steps
         tensors = write_modules(folder, head, tensors, width=config.width, length=length or config.length)
     theirs["dtype"] = "float32"
+    if family.colours is not None and config.picture is not None:
+        write_processor(folder, config.picture.size, family.processor)
     (folder / CONFIG).write_text(json.dumps(theirs, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     witness = json.dumps({"answer": answer(model), **facts})
     save_file(tensors, folder / WHOLE, metadata={"format": "pt", WITNESS: witness})

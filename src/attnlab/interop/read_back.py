@@ -13,15 +13,18 @@ from typing import Any
 
 import tokenizers as library
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from attnlab.checks.module_subject import answers_of
 from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
+from attnlab.interop.families import FAMILIES
 from attnlab.interop.foreign import CONFIG, ID2LABEL, NULL_THRESHOLD, load_model, named_classes
 from attnlab.interop.onnx import TOLERANCE
 from attnlab.interop.peft.adapter_files import WEIGHTS as ADAPTER
 from attnlab.interop.peft.adapter_files import read_adapter
+from attnlab.interop.pictures import grid_of, picture_scores
 from attnlab.interop.sentence_layout import apply_modules, output_in
 from attnlab.interop.weights import Safe
 from attnlab.model.isolation import AnyModule
@@ -49,11 +52,13 @@ class NotLoadedError(ConfigError):
 
 @dataclass(frozen=True)
 class ReadText:
-    """A text as a run reads it: ids, segments where the model has them, and a source where it reads one."""
+    """A text as a run reads it: ids, segments where the model has them, and a source where it reads one; of
+    a picture its pixels (1,3,S,S) from −1 to 1, and no ids."""
 
     ids: Sequence[int]
     types: Sequence[int] | None = None
     source: Sequence[int] | None = None
+    pixels: Tensor | None = None
 
 
 class ReadBack(ABC):
@@ -100,6 +105,8 @@ class ByModule(ReadBack):
         return self.module(**self.inputs(text))
 
     def inputs(self, text: ReadText) -> dict[str, Tensor]:
+        if text.pixels is not None:
+            return {"pixel_values": text.pixels.to(next(self.module.parameters()))}
         ids = torch.tensor([text.ids])
         if text.source is not None:
             return {"input_ids": torch.tensor([text.source]), "decoder_input_ids": ids}
@@ -110,6 +117,19 @@ class ByModule(ReadBack):
 class ByTransformers(ByModule):
     """A folder as transformers loads it: the class that config.json names, and AutoTokenizer."""
 
+    tokenizer: Any = None
+    """None where a model reads pictures alone."""
+
+    @torch.no_grad()
+    def scores(self, text: ReadText, *, by_place: bool) -> Tensor:
+        if not hasattr(self.module, "get_image_features"):
+            return super().scores(text, by_place=by_place)
+        module: Any = self.module  # of pictures and texts: what each becomes, and a scale
+        read = module.get_text_features if text.pixels is None else module.get_image_features
+        made = read(**self.inputs(text))
+        vectors: Tensor = made if isinstance(made, Tensor) else made.pooler_output
+        return F.normalize(vectors, dim=-1) * (module.logit_scale / 2).exp()
+
     def __init__(self, folder: Path):
         module, info = load_by_transformers(folder, read_json(folder / CONFIG))
         import transformers
@@ -118,21 +138,26 @@ class ByTransformers(ByModule):
         self.implementation = implementation_of(module)
         keys = ("missing_keys", "unexpected_keys", "mismatched_keys")
         self.lost = tuple(sorted(str(name) for key in keys for name in info.get(key, ())))
+        self.names, self.threshold = facts_of(module)
+        if FAMILIES[str(read_json(folder / CONFIG)["model_type"])].pictured:
+            return
         with quiet(transformers):
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
             plain = transformers.PreTrainedTokenizerFast
             self.plain_tokenizer = plain.from_pretrained(folder, local_files_only=True)
         self.special_ids = {role: getattr(self.tokenizer, f"{role}_token_id") for role in ROLES}
-        theirs: Any = module.config
-        self.names = named_classes(theirs.id2label)
-        threshold = getattr(theirs, NULL_THRESHOLD, None)
-        self.threshold = None if threshold is None else -float(threshold)
 
     def ids(self, text: str, pair: str | None) -> list[int] | None:
-        return list(self.tokenizer(text, pair)["input_ids"])
+        return None if self.tokenizer is None else list(self.tokenizer(text, pair)["input_ids"])
 
     def plain_ids(self, text: str, pair: str | None) -> list[int] | None:
         return list(self.plain_tokenizer(text, pair)["input_ids"])
+
+
+def facts_of(module: Any) -> tuple[tuple[str, ...], float | None]:
+    """The names of classes in a module's config.json, and the margin above which it answers."""
+    threshold = getattr(module.config, NULL_THRESHOLD, None)
+    return named_classes(module.config.id2label), None if threshold is None else -float(threshold)
 
 
 class ByModules(ByTransformers):
@@ -175,7 +200,8 @@ class ByAttnlab(ReadBack):
 
     def __init__(self, folder: Path):
         foreign = load_model(folder, output=unread_head(folder))
-        self.tokenizer = library.Tokenizer.from_file(str(folder / "tokenizer.json"))  # as others read it
+        file = folder / "tokenizer.json"  # as others read it
+        self.tokenizer = library.Tokenizer.from_file(str(file)) if foreign.config.picture is None else None
         self.model, self.equal = precise(foreign.model)
         named, threshold = foreign.theirs.get(ID2LABEL), foreign.theirs.get(NULL_THRESHOLD)
         self.names = named_classes(named) if isinstance(named, Mapping) else ()
@@ -186,7 +212,7 @@ class ByAttnlab(ReadBack):
         return scores_of_model(self.model, text)
 
     def ids(self, text: str, pair: str | None) -> list[int] | None:
-        return list(self.tokenizer.encode(text, pair).ids)
+        return None if self.tokenizer is None else list(self.tokenizer.encode(text, pair).ids)
 
 
 class ByOurAdapter(ReadBack):
@@ -285,7 +311,9 @@ def tensor_sizes(file: Path) -> dict[str, int]:
 
 
 def scores_of_model(model: Model, text: ReadText) -> Tensor:
-    """What a model of ours says of one text."""
+    """What a model of ours says of one text, or picture."""
+    if text.pixels is not None:
+        return picture_scores(model, grid_of(model, text.pixels), text.pixels)
     given: dict[str, Any] = {} if text.types is None else {"types": torch.tensor([text.types])}
     if text.source is not None:
         given["source"] = torch.tensor([text.source])

@@ -76,7 +76,10 @@ class SentenceHead(HeadOf):
 
 
 def sentence_heads(family: Family, output: Mapping[str, Any]) -> list[SentenceHead]:
-    """What holds a head of ours after a trunk of this family; nothing for heads of another kind."""
+    """What holds a head of ours after a trunk of this family; nothing for heads of another kind, and after
+    pictures."""
+    if family.colours is not None:
+        return []
     trunks = [head for head in family.heads if head.output["kind"] == "features"]
     return [_after(trunk, output) for trunk in trunks if output["kind"] in HEADS]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, Literal
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -16,6 +17,7 @@ from attnlab.model.products import LinearMap
 from attnlab.model.terms import Term, linear
 
 Approximate = Literal["none", "tanh"]
+Approximations = Literal["none", "tanh", "sigmoid"]
 
 
 class FeedForward(nn.Module):
@@ -71,14 +73,19 @@ class Gated(FeedForward):
 class Gelu(FeedForward):
     """GELU: the smooth default.
 
-    Formula: W₂ gelu(W₁ x), gelu(x) = x·Φ(x); `approximate=tanh` is GPT-2's form of it.
+    Formula: W₂ gelu(W₁ x), gelu(x) = x·Φ(x); `approximate=tanh` is GPT-2's form of it, `sigmoid` CLIP's,
+    x·σ(1.702 x).
 
     Cost: 2·D·E parameters with E = expand·D.
 
     Paper: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units".
     """
 
-    examples: ClassVar[tuple[dict[str, object], ...]] = ({}, {"approximate": "tanh"})
+    examples: ClassVar[tuple[dict[str, object], ...]] = (
+        {},
+        {"approximate": "tanh"},
+        {"approximate": "sigmoid"},
+    )
 
     def __init__(
         self,
@@ -86,10 +93,15 @@ class Gelu(FeedForward):
         bias: bool = True,
         *,
         expand: Multiple = 4.0,
-        approximate: Approximate = "none",
+        approximate: Approximations = "none",
         dropout: BelowOne = 0.0,
     ):
-        super().__init__(width, bias, dropout, partial(F.gelu, approximate=approximate), expand)
+        gelu = sigmoid_gelu if approximate == "sigmoid" else partial(F.gelu, approximate=approximate)
+        super().__init__(width, bias, dropout, gelu, expand)
+
+
+def sigmoid_gelu(x: Tensor) -> Tensor:
+    return x * torch.sigmoid(1.702 * x)
 
 
 class Relu(FeedForward):

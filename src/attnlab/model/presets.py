@@ -112,6 +112,51 @@ def _t5() -> dict[str, Any]:
     }
 
 
+def _vit() -> dict[str, Any]:
+    """ViT base for pictures of 224 pixels in patches of 16: 86,567,656 parameters for 1,000 classes
+    (Dosovitskiy et al. 2020)."""
+    return {
+        "family": "encoder",
+        "vocabulary": 2,
+        "embedding_scale": 1.0,
+        "length": 197,
+        "width": 768,
+        "layers": 12,
+        "heads": 12,
+        "inputs": Choice("image", {"size": 224, "patch": 16}),
+        "positions": Choice("learned", {"patches": "order"}),
+        "norm": Choice("layer", {"eps": 1e-12}),
+        "output": "classification",
+    }
+
+
+def _clip() -> dict[str, Any]:
+    """CLIP with ViT-B/32: 151,277,313 parameters (Radford et al. 2021)."""
+    tower = {
+        "projection": 512,
+        "image_width": 768,
+        "image_layers": 12,
+        "image_heads": 12,
+        "image_expand": 4.0,
+    }
+    return {
+        "family": "encoder",
+        "trunk": Choice("two_encoders", tower),
+        "vocabulary": 49_408,
+        "embedding_scale": 1.0,
+        "length": 77,
+        "width": 512,
+        "layers": 12,
+        "heads": 8,
+        "mask": "causal",
+        "inputs": [Choice("image", {"size": 224, "patch": 32}), "text"],
+        "positions": Choice("learned", {"patches": "order"}),
+        "norm": Choice("layer", {"eps": 1e-5}),
+        "feedforward": Choice("gelu", {"approximate": "sigmoid"}),
+        "output": "contrast",
+    }
+
+
 PRESETS: dict[str, dict[str, Any]] = {
     "gpt2": _gpt2(),
     "bert": _bert(),
@@ -120,4 +165,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "llama": _llama(),
     "qwen2": _qwen2(),
     "t5": _t5(),
+    "vit": _vit(),
+    "clip": _clip(),
 }

@@ -51,13 +51,18 @@ class Embedding(nn.Module):
     ) -> Tensor:
         """ids (B,T) -> (B,T,D), with virtual tokens before them where there are any; types default to 0.
 
-        `vectors` (B,T,W), such as patches of an image, are added to those of the ids.
+        `vectors` (B,T,W), such as patches of an image, are added to those of the ids; a bias of their map
+        to patches alone, where `tokens` say which these are.
         """
         x = self.tokens(ids)
         if vectors is not None:
             if self.vectors is None:
                 raise ValueError("This model reads no vectors; build it with vectors, or give none.")
-            x = x + self.vectors(vectors.to(x)) / self.scale  # as large as words are after it
+            read = self.vectors(vectors.to(x))
+            if tokens.patch is not None:  # the map's bias is of patches alone: words are written without it
+                nothing = self.vectors(x.new_zeros(1, 1, vectors.shape[-1]))
+                read = read - nothing * (tokens.patch[:, -ids.shape[1] :, None] == 0)
+            x = x + read / self.scale  # as large as words are after it
         if virtual is not None:
             x, types = virtual.embedded(x, types)
         if self.types is not None:

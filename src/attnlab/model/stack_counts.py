@@ -71,7 +71,9 @@ def embedding_terms(embedding: Embedding, seen: set[int], *, letter: str) -> lis
         terms.append(Term("types", "types·D", types.num_embeddings * types.embedding_dim))
     if embedding.vectors is not None:
         entrance = embedding.vectors
-        terms.append(linear("vectors", entrance.in_features, entrance.out_features, True, "W·D"))
+        terms.append(
+            linear("vectors", entrance.in_features, entrance.out_features, entrance.bias is not None, "W·D")
+        )
     terms += embedding.positions.parameter_terms() + terms_of(embedding.norm)
     return [term.inside("embedding") for term in terms]
 

@@ -6,7 +6,7 @@ import math
 import sys
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
@@ -15,6 +15,7 @@ from typing import Any, Literal, NotRequired, Required
 NAMES = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a whole number"}
 NAMES |= {float: "a number", type(None): "null"}
 MARKS = (Required, NotRequired)
+UNIONS, OBJECTS, LISTS = (typing.Union, types.UnionType), (dict, Mapping), (list, tuple, Sequence)
 
 Value = str | int | float | bool | None | Sequence[Any] | Mapping[str, Any]
 """What a fact may hold from which a sentence is made: anything that JSON has."""
@@ -57,55 +58,71 @@ def check_type(value: Any, kind: Any, where: str, *, unknown: bool = False) -> N
         return
     if isinstance(value, int) and abs(value) > sys.float_info.max:
         raise TypeError(f"{where} is too large (about 10^{int(math.log10(abs(value)))})")
-    if not fits(value, kind):
+    if not test_of(kind)(value):
         raise TypeError(f"{where} is {NAMES.get(type(value), type(value).__name__)}, not {type_phrase(kind)}")
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
-        chosen = next(option for option in arguments if fits(value, option))
+    if not isinstance(value, (dict, list)):
+        return
+    origin, arguments = parts_of(kind)
+    if origin in UNIONS:
+        chosen = next(option for option in arguments if test_of(option)(value))
         check_type(value, chosen, where, unknown=unknown)
-    elif origin in (dict, Mapping):
+    elif origin in OBJECTS and isinstance(value, dict):
         for name, inner in value.items():
             check_type(inner, arguments[1], f"{where}.{name}", unknown=unknown)
-    elif origin in (list, tuple, Sequence):
+    elif origin in LISTS:
         for number, inner in enumerate(value):
             check_type(inner, arguments[0], f"{where}[{number}]", unknown=unknown)
-    elif isinstance(value, dict) and (is_dataclass(kind) or typing.is_typeddict(kind)):
+    elif isinstance(value, dict) and has_fields(kind):
         check_record(value, kind, where)
 
 
-def fits(value: Any, kind: Any) -> bool:
-    """Whether a value is of a type, as far as it can be seen from outside."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+@cache
+def test_of(kind: Any) -> Callable[[Any], bool]:
+    """Whether a value is of a type, as far as it can be seen from outside. Made once a type: a folder of runs
+    has millions of values."""
+    origin, arguments = parts_of(kind)
     if kind is Any:
-        return True
-    if origin in (typing.Union, types.UnionType):
-        return any(fits(value, option) for option in arguments)
+        return lambda value: True
+    if origin in UNIONS:
+        tests = [test_of(option) for option in arguments]
+        return lambda value: any(fits(value) for fits in tests)
     if origin is Literal:
-        return value in arguments
+        return lambda value: value in arguments
     if is_enum(kind):
-        return value in {member.value for member in kind}
-    if origin in (dict, Mapping) or is_dataclass(kind) or typing.is_typeddict(kind):
-        return isinstance(value, dict)
-    if origin in (list, tuple, Sequence):
-        return isinstance(value, list)
+        values = [member.value for member in kind]
+        return lambda value: value in values
+    if origin in OBJECTS or has_fields(kind):
+        return lambda value: isinstance(value, dict)
+    if origin in LISTS:
+        return lambda value: isinstance(value, list)
     if kind in (int, float):
         allowed = (int, float) if kind is float else int
-        return isinstance(value, allowed) and not isinstance(value, bool)
-    return isinstance(value, kind)
+        return lambda value: isinstance(value, allowed) and not isinstance(value, bool)
+    return lambda value: isinstance(value, kind)
+
+
+@cache
+def parts_of(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return typing.get_origin(kind), typing.get_args(kind)
+
+
+@cache
+def has_fields(kind: Any) -> bool:
+    return is_dataclass(kind) or typing.is_typeddict(kind)
 
 
 def type_phrase(kind: Any) -> str:
     """A type in words."""
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin in (typing.Union, types.UnionType):
+    origin, arguments = parts_of(kind)
+    if origin in UNIONS:
         return " or ".join(map(type_phrase, arguments))
     if origin is Literal:
         return " or ".join(map(repr, arguments))
     if is_enum(kind):
         return " or ".join(repr(member.value) for member in kind)
-    if origin in (list, tuple, Sequence):
+    if origin in LISTS:
         return "a list"
-    if origin in (dict, Mapping) or is_dataclass(kind) or typing.is_typeddict(kind):
+    if origin in OBJECTS or has_fields(kind):
         return "an object"
     return NAMES.get(kind, str(kind))
 

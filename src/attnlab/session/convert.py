@@ -16,6 +16,7 @@ from attnlab.data.labels import Labels
 from attnlab.interop.certificate import Certificate
 from attnlab.interop.class_names import counted, in_unit, to_unit
 from attnlab.interop.exchange import export_model, export_onnx, import_model
+from attnlab.interop.families import FAMILIES
 from attnlab.interop.foreign import CONFIG, class_layout_of, fetch
 from attnlab.interop.peft.adapter_files import write_adapter
 from attnlab.interop.read_back import ByOnnx, adapter_read_back, read_back
@@ -112,9 +113,17 @@ def loading_lines(certificate: Certificate, target: Path) -> list[str]:
     if certificate.library == "transformers":
         return [
             f"model = transformers.{certificate.architecture}.from_pretrained({folder})",
-            f"tokenizer = transformers.AutoTokenizer.from_pretrained({folder})",
+            *loading_inputs(certificate, folder),
         ]
     return [f"session = onnxruntime.InferenceSession({folder})"]
+
+
+def loading_inputs(certificate: Certificate, folder: str) -> list[str]:
+    """How what goes in is prepared."""
+    family = FAMILIES[certificate.family]
+    tokenizer = f"tokenizer = transformers.AutoTokenizer.from_pretrained({folder})"
+    processor = f"processor = transformers.AutoImageProcessor.from_pretrained({folder})"
+    return [*[tokenizer] * (not family.pictured), *[processor] * (family.colours is not None)]
 
 
 def notes_of(findings: Iterable[Finding]) -> list[str]:

@@ -124,7 +124,7 @@ class Embedder:
 def pooling_of(model: Model, wanted: Pooling) -> str:
     if wanted != "trained":
         return wanted
-    return model.head.pooling if isinstance(model.head, Sentence) else "mean"
+    return str(model.head.pooling) if isinstance(model.head, Sentence) else "mean"
 
 
 def fitting(ids: Sequence[int], room: int, cut: Cut) -> list[int]:

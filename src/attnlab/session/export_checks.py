@@ -8,13 +8,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from attnlab.config.pictures import PictureGrid
 from attnlab.config.values import ConfigError
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.errors import DataError
 from attnlab.data.example import Example
+from attnlab.data.images.decoding import pixels_of, png_of
+from attnlab.data.images.patches import vectors_of
+from attnlab.data.images.picture import Picture
 from attnlab.interop.class_names import NAMED, unit_scores
 from attnlab.interop.read_back import ReadBack, ReadText, precise, scores_of_model
 from attnlab.runs.faults import RunError, UnsoundError, fault_phrase
@@ -39,11 +44,27 @@ class Exported:
 
     @cached_property
     def texts(self) -> tuple[Example, ...]:
-        """Texts of dev, whole where some are read whole; fixed ones where the run's own cannot be had."""
+        """Texts of dev, whole where some are read whole; fixed ones where the run's own cannot be had; of
+        pictures those of dev, or one that is drawn."""
+        if self.pictures is not None:
+            return self.with_pictures(self.pictures)
         pair = FIXED[1] if self.reads_pairs else None
         given = self.dev or tuple(Example(text, pair) for text in FIXED)
         whole = [example for example in given if self.fits(example)]
         return tuple(whole[:TEXTS]) or tuple(map(self.cut, given[:TEXTS]))
+
+    def with_pictures(self, grid: PictureGrid) -> tuple[Example, ...]:
+        """Pictures of dev, or one of noise; and texts, where those are read apart."""
+        noise = np.random.default_rng(0).integers(0, 256, (grid.size, grid.size, 3), np.uint8)
+        pictures = self.dev[:TEXTS] or (Example("", image=Picture(png_of(noise))),)
+        written = [example.second for example in pictures if example.second] or list(FIXED)
+        texts = [Example(text) for text in written if grid.apart]
+        return (*pictures, *(self.cut(text) for text in texts))
+
+    @property
+    def pictures(self) -> PictureGrid | None:
+        """Those that the run reads."""
+        return self.trained.config.model.picture
 
     @cached_property
     def dev(self) -> tuple[Example, ...]:
@@ -81,7 +102,9 @@ class Exported:
         return example
 
     def read(self, example: Example) -> ReadText:
-        """A text as the run reads it."""
+        """A text, or a picture, as the run reads it."""
+        if self.pictures is not None and example.image is not None:
+            return ReadText([], pixels=self.pixels(example, self.pictures))
         tokenizer, settings = self.trained.tokenizer, self.trained.config.model
         first, form = tokenizer.encode(example.text), tokenizer.form
         if self.trained.model.trunk.reads_source:
@@ -92,6 +115,13 @@ class Exported:
             types = form.pair_types(len(first), len(second)) if settings.token_types > 1 else None
             return ReadText(form.pair(first, second), types)
         return ReadText([*form.before, *first] if self.prompted else form.single(first))
+
+    def pixels(self, example: Example, grid: PictureGrid) -> Tensor:
+        """(1,3,S,S) from −1 to 1."""
+        assert example.image is not None
+        fit = self.trained.config.data.encoding.options.get("fit", "pad")
+        pixels = torch.from_numpy(vectors_of(pixels_of(example.image, grid.size, fit)))
+        return pixels.permute(2, 0, 1)[None]
 
     @cached_property
     def scores(self) -> list[Tensor]:
@@ -160,6 +190,8 @@ def tuned_numbers(trained: Trained) -> int:
 def other_tokens(exported: Exported, back: ReadBack) -> Iterator[Finding]:
     for example in exported.texts:
         read = exported.read(example)
+        if read.pixels is not None:
+            continue
         own = list(read.ids if read.source is None else read.source)
         pair = example.pair if exported.reads_pairs else None
         theirs = back.ids(example.text, pair)

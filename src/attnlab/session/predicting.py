@@ -58,13 +58,7 @@ class Predictor:
                 f"not labels; {trained.fitting_command}, or score texts: attnlab evaluate RUN."
             )
         self.trained, self.batch_size = trained, batch_size
-        self.encoding: Encoding = ENCODINGS.build(
-            trained.config.data.encoding,
-            tokenizer=trained.tokenizer,
-            length=trained.config.data.length,
-            reader=UNREAD,
-            pictures=trained.config.model.picture or PictureGrid(),
-        )
+        self.encoding: Encoding = encoding_of(trained)
 
     @property
     def cuts(self) -> Cuts:
@@ -119,6 +113,17 @@ class Predictor:
             yield order[begin:end]
 
 
+def encoding_of(trained: Trained) -> Encoding:
+    """How examples are encoded that nobody has labelled."""
+    return ENCODINGS.build(
+        trained.config.data.encoding,
+        tokenizer=trained.tokenizer,
+        length=trained.config.data.length,
+        reader=UNREAD,
+        pictures=trained.config.model.picture or PictureGrid(),
+    )
+
+
 def predict_each(
     texts: Iterable[Any], predict: Callable[[Iterable[Example]], Iterable[Prediction]], *, pairs: bool
 ) -> list[Prediction]:
@@ -131,7 +136,7 @@ def predict_each(
     return [Prediction(answer=None, unread=reason) if reason else next(said) for reason in reasons]
 
 
-def predict_pictures(pictures: Iterable[Any], predictor: Predictor) -> list[Prediction]:
+def predict_pictures(pictures: Iterable[Any], predictor: Predictor | Translator) -> list[Prediction]:
     """One prediction for each picture (a file, or bytes), or picture and text, in order; one that cannot be
     read costs the others nothing."""
     made = [pictured_example(given, with_text=predictor.reads_text) for given in pictures]
@@ -229,13 +234,15 @@ class FilePredictions:
             if not files:
                 raise ConfigError(f"{self.file} holds no pictures ({', '.join(SUFFIXES)}).")
             return files
+        if self._pictured and is_picture_file(self.file) and self.file.is_file():
+            return [self.file]
         if not self.file.is_file():
             raise ConfigError(f"There is no file {self.file}; give a table of texts (.csv, .tsv, .jsonl, …).")
         return [self.file]
 
     @property
     def _pictured(self) -> bool:
-        return isinstance(self.predictor, Predictor) and self.predictor.pictured
+        return self.predictor.pictured
 
     def _records(self, file: Path) -> Iterator[Record | Broken]:
         if is_picture_file(file):
@@ -261,7 +268,7 @@ class FilePredictions:
         pair = self.pair or usual("pair") if self.predictor.pairs else NO_COLUMN
         existing = [str(name) for name in first.values]
         text: Names = self.text or usual("text")
-        if self._pictured and isinstance(self.predictor, Predictor) and not self.predictor.reads_text:
+        if not self.predictor.reads_text:
             text = NO_COLUMN
         image = usual("image") if self._pictured else NO_COLUMN
         columns = Columns(text=text, pair=pair, image=image, **unread)

@@ -119,10 +119,11 @@ def refuse_pictures(config: schema.Config) -> None:
             f'data.encoding "{encoding}" gives a picture and its text, and model.inputs is image alone; set '
             'model.inputs = ["image", "text"], or data.encoding = "image".'
         )
-    if model.picture is not None and config.data.length < model.picture.patches + 2:
+    grid = model.picture
+    if grid is not None and not grid.apart and config.data.length < grid.patches + 1:
         raise ConfigError(
-            f"data.length is {config.data.length}, and a picture alone has {model.picture.patches} patches "
-            f"and two special tokens; use at least {model.picture.patches + 2}, or larger patches."
+            f"data.length is {config.data.length}, and a picture alone has {grid.patches} patches "
+            f"and two special tokens; use at least {grid.patches + 2}, or larger patches."
         )
 
 
@@ -130,17 +131,12 @@ def refuse_unwritten(config: schema.Config, task: Task) -> None:
     """Texts to score, where none is written after a source."""
     encoding = ENCODINGS[config.data.encoding.kind]
     writes = task.predicts_words and "target" in encoding.uses and task.sees != "all"
-    if config.training.generate_every != "never" and encoding.pictured:
-        raise ConfigError(
-            "training.generate_every asks for texts to score, and with data.encoding "
-            f'"{config.data.encoding.kind}" they would be written without their pictures; leave it out: '
-            "writing for a picture is not built yet."
-        )
     if config.training.generate_every != "never" and not writes:
         raise ConfigError(
             f'training.generate_every asks for texts to score, and task "{config.task.kind}" writes none '
             f'with data.encoding "{config.data.encoding.kind}"; leave it out, or use task seq2seq with '
-            "encoding translation, or task prefix with encoding prefix."
+            "encoding translation, or task prefix with encoding prefix (for captions of pictures: "
+            "image_translation and image_prefix)."
         )
 
 

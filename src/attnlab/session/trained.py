@@ -19,7 +19,6 @@ from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.dataset import Dataset, no_progress
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cut
-from attnlab.data.example import Example
 from attnlab.data.labels import Labels
 from attnlab.data.passage_index import Hit
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -43,7 +42,13 @@ from attnlab.session.searching import Searcher
 from attnlab.session.session import Session, default_cache
 from attnlab.session.start import Origin, Start, has_start, start_at
 from attnlab.session.stored import Stored, is_published, model_folder, name_of, stored_at
-from attnlab.session.translating import BEAM, Candidate, Translator
+from attnlab.session.translating import (
+    BEAM,
+    Candidate,
+    Translator,
+    examples_of,
+    refuse_untranslating,
+)
 from attnlab.session.writing import text_of, write
 from attnlab.tasks.task import Prediction, Task
 
@@ -209,8 +214,15 @@ class Trained(Session):
         return writes and (of_pairs or (self.imported and self.reads_source))
 
     @property
+    def captions(self) -> bool:
+        """Whether what it writes a target for is a picture."""
+        return self.translates and self.config.model.picture is not None
+
+    @property
     def fitting_command(self) -> str:
         """What a person can ask it for, as a command."""
+        if self.captions:
+            return "let it describe pictures: attnlab caption RUN FILE"
         if self.translates:
             return 'let it translate: attnlab translate RUN "…"'
         if self.fills:
@@ -260,6 +272,7 @@ class Trained(Session):
         The most likely text that `beam` beams find, with a length `penalty`. A text that is longer than the
         model reads is refused, or loses its "end" or its "start".
         """
+        refuse_untranslating(self, "translate")
         best = self.candidates(texts, best=1, beam=beam, penalty=penalty, cut=cut)
         written = [candidates[0].text for candidates in best]
         return written[0] if isinstance(texts, str) else written
@@ -275,21 +288,36 @@ class Trained(Session):
         """The summary of a text, or of each of a list. Of a long text the end is left out, with a warning."""
         return self.translate(texts, beam=beam, penalty=penalty, cut=cut)
 
+    def caption(
+        self,
+        pictures: str | Path | bytes | Sequence[str | Path | bytes],
+        *,
+        beam: int = BEAM,
+        penalty: float = 1.0,
+    ) -> str | list[str]:
+        """What it writes for a picture (its file, or its bytes), or for each of a list: the most likely text
+        that `beam` beams find, with a length `penalty`."""
+        refuse_untranslating(self, "caption")
+        best = self.candidates(pictures, best=1, beam=beam, penalty=penalty)
+        written = [candidates[0].text for candidates in best]
+        return written[0] if isinstance(pictures, (str, Path, bytes)) else written
+
     def candidates(
         self,
-        texts: str | Sequence[str],
+        texts: str | Path | bytes | Sequence[str | Path | bytes],
         *,
         best: int = BEAM,
         beam: int = BEAM,
         penalty: float = 1.0,
         cut: Cut = "refuse",
     ) -> list[list[Candidate]]:
-        """The `best` translations of each text with their scores, best first."""
+        """The `best` translations of each text with their scores, best first; of each picture the captions,
+        where the model describes pictures."""
         for name, value in (("best", best), ("beam", beam)):
             at_least(name, value, 1)
         number_between("penalty", penalty, *PENALTIES)
         translator = Translator(self, beam=beam, penalty=penalty, best=best, cut=cut)
-        candidates = translator.candidates([Example(text) for text in several(texts, "texts")])
+        candidates = translator.candidates(examples_of(texts, translator))
         if translator.cuts.cut:
             warnings.warn(f"{translator.cuts} at {translator.room} tokens.", stacklevel=2)
         return candidates

@@ -7,19 +7,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnlab.config.memory import refuse_beyond_memory
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
 from attnlab.data.corpora.readers import lines_of, read_text, reader_of, undecoded
 from attnlab.data.corpora.records import Broken, Tally
-from attnlab.data.encode.encoding import Cut, Cuts
+from attnlab.data.encode.encoding import Cut, Cuts, Encoding
+from attnlab.data.encode.pictures import Pictured
 from attnlab.data.errors import unusable
 from attnlab.data.example import Example
+from attnlab.data.rows import in_memory
 from attnlab.generation.beam import Hypothesis
 from attnlab.generation.packed_weights import by_columns
-from attnlab.generation.target_writer import TargetWriter, each_of
+from attnlab.generation.request import several
+from attnlab.generation.target_writer import Source, TargetWriter, each_of
+from attnlab.session.predicting import encoding_of, pictured_example
 from attnlab.session.writing import refuse_pictured
 from attnlab.tasks.task import Prediction
 
@@ -49,7 +53,7 @@ class Candidate:
 
 
 class Translator:
-    """Writes a target for each source, with the most likely texts that a beam finds.
+    """Writes a target for each source, a text or a picture, with the most likely texts that a beam finds.
 
     A source that is longer than the model reads is refused, or loses its end or its start (`cut`), counted in
     `cuts`. An empty source has no target. `unended` counts the texts that the model did not end by itself,
@@ -61,7 +65,7 @@ class Translator:
     def __init__(
         self, trained: Trained, *, beam: int = BEAM, penalty: float = 1.0, best: int = 1, cut: Cut = "refuse"
     ):
-        refuse_untranslating(trained, "translate")
+        refuse_untranslating(trained, "caption" if trained.captions else "translate")
         if best > beam:
             raise ConfigError(
                 f"A beam of width {beam} ends with {beam} texts, not {best}; use --beam {best}."
@@ -75,6 +79,7 @@ class Translator:
             penalty=penalty,
         )
         self.cut: Cut = cut
+        self.encoding: Encoding = encoding_of(trained)
         self.cuts, self.unended = Cuts(), 0
         self.unseen: dict[str, None] = {}
 
@@ -89,14 +94,23 @@ class Translator:
         """The `best` texts of each example, best first."""
         sources = self._sources(examples)
         by_columns(self.trained.model)
-        some = [source for source in sources if source]
+        some = [source for source in sources if source is not None]
         written = iter(each_of(some, self._search, device=self.writer.device))
         nothing = [Candidate("", 0.0, 0.0, 0, True)]
-        candidates = [next(written) if source else nothing for source in sources]
+        candidates = [nothing if source is None else next(written) for source in sources]
         self.unended += sum(not best.stopped for best, *_ in candidates)
         if (known := self.trained.tokenizer.text) is not None:
             self.unseen |= dict.fromkeys(known.unseen("".join(example.text for example in examples)))
         return candidates
+
+    @property
+    def pictured(self) -> bool:
+        """Whether a source is a picture."""
+        return self.encoding.pictured
+
+    @property
+    def reads_text(self) -> bool:
+        return not self.pictured
 
     @property
     def room(self) -> int:
@@ -107,8 +121,19 @@ class Translator:
     def is_too_long(self, text: str) -> bool:
         return len(self.trained.tokenizer.encode(text.strip())) > self.room
 
-    def _sources(self, examples: Sequence[Example]) -> list[list[int]]:
-        """The ids of each source without special tokens; none for an empty one."""
+    def _sources(self, examples: Sequence[Example]) -> list[Source | None]:
+        """What is read of each example; nothing of an empty text."""
+        if isinstance(self.encoding, Pictured):
+            read = self.encoding.source_rows(examples)
+            rows = in_memory(read, vocabulary=self.trained.tokenizer.size)
+            return [Source.of_rows(rows, row) for row in range(len(rows))]
+        form = self.trained.tokenizer.form
+        if self.trained.reads_source:
+            return [Source(form.single(ids)) if ids else None for ids in self._ids(examples)]
+        return [Source([*form.before, *ids, *form.middle]) if ids else None for ids in self._ids(examples)]
+
+    def _ids(self, examples: Sequence[Example]) -> list[list[int]]:
+        """The ids of each text without special tokens."""
         sources = self.trained.tokenizer.encode_many([example.text.strip() for example in examples])
         if self.cut == "refuse":
             refuse_long(examples, sources, self.room)
@@ -117,14 +142,12 @@ class Translator:
             self.cuts.count(len(source), len(source) - len(rest))
         return kept
 
-    def _search(self, sources: Sequence[Sequence[int]]) -> list[list[Candidate]]:
+    def _search(self, sources: Sequence[Source]) -> list[list[Candidate]]:
         trained = self.trained
-        form, size = trained.tokenizer.form, len(sources) * self.beam * trained.tokenizer.target.size
+        size = len(sources) * self.beam * trained.tokenizer.target.size
         work = f"Writing {len(sources):,} texts with a beam of {self.beam}"
         refuse_beyond_memory(size, work, "lower --beam, or give fewer texts")
-        apart = [form.single(source) for source in sources]
-        joined = [[*form.before, *source, *form.middle] for source in sources]
-        searches = self.writer.search(trained.model, apart if trained.reads_source else joined)
+        searches = self.writer.search(trained.model, sources)
         return [[self._candidate(text) for text in search[: self.best]] for search in searches]
 
     def _candidate(self, text: Hypothesis) -> Candidate:
@@ -135,12 +158,28 @@ class Translator:
 def refuse_untranslating(trained: Trained, command: str) -> None:
     """Say which command fits a model that was not trained to write a target for a source."""
     trained.refuse_headless()
-    refuse_pictured(trained)
+    if command == "caption" and not trained.captions:
+        raise ConfigError(f"{trained.folder} writes no text for a picture; {trained.fitting_command}.")
+    if command != "caption":
+        refuse_pictured(trained)
     if not trained.translates:
         raise ConfigError(
             f'{trained.folder} was trained for task "{trained.config.task.kind}" and not on pairs of source '
             f"and target, so it cannot {command}; {trained.fitting_command}."
         )
+
+
+def examples_of(given: Any, translator: Translator) -> list[Example]:
+    """The texts, or the pictures, that a target is to be written for."""
+    if not translator.pictured:
+        return [Example(text) for text in several(given, "texts")]
+    listed = [given] if isinstance(given, (str, Path, bytes)) else list(given)
+    made = [pictured_example(picture, with_text=False) for picture in listed]
+    for picture, example in zip(listed, made, strict=True):
+        if isinstance(example, str):
+            name = "A picture" if isinstance(picture, bytes) else str(picture)
+            raise ConfigError(f"{name} cannot be described: {example}.")
+    return [example for example in made if isinstance(example, Example)]
 
 
 def refuse_long(examples: Sequence[Example], sources: Sequence[Sequence[int]], room: int) -> None:

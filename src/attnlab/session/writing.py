@@ -143,10 +143,9 @@ def text_of(trained: Trained, written: Written) -> str:
 
 def refuse_pictured(trained: Trained) -> None:
     """Text that would be written without the picture that it is to describe."""
-    if trained.config.model.picture is not None and trained.task.predicts_words:
+    if trained.captions:
         raise ConfigError(
-            f"{trained.folder} describes pictures, and writing for a picture is not built yet; its loss is "
-            "scored by attnlab evaluate."
+            f"{trained.folder} describes pictures and continues no text; {trained.fitting_command}."
         )
 
 

@@ -53,7 +53,7 @@ class Similarity(Task):
     target = TARGETS["pair"]
     sees = "all"
     packs = False
-    heads: ClassVar[tuple[str, ...]] = ("sentence",)
+    heads: ClassVar[tuple[str, ...]] = ("sentence", "contrast")
     head: ClassVar[str] = "sentence"
     encodings: ClassVar[tuple[str, ...]] = ("apart", "image_apart")
     metrics: tuple[str, ...] = (  # type: ignore[misc]  # the same
@@ -154,7 +154,7 @@ class Similarity(Task):
 
     def head_outputs(self, head: Head, hidden: Tensor, prepared: Prepared) -> ExampleColumns:
         first, second = both_vectors(hidden)
-        cosine = (first * second).sum(-1)
+        cosine = F.cosine_similarity(first, second, dim=-1)
         if not self.contrasts:
             return {"predicted_number": cosine.cpu().double() * self.highest}
         return {"cosine": cosine, "query_vector": first, "passage_vector": second}

@@ -36,11 +36,12 @@ def create_routes(laboratory: Laboratory) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(laboratory.live.run())
-        await asyncio.to_thread(laboratory.index.refresh)
+        reading = asyncio.create_task(asyncio.to_thread(laboratory.index.refresh))
         try:
             yield
         finally:
             watching.cancel()
+            reading.cancel()
             await laboratory.workers.close()
 
     app = FastAPI(

@@ -128,42 +128,49 @@ class Index:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> set[str]:
-        """The addresses of what has changed, come or gone."""
+        """The addresses of what has changed, come or gone. Who reads `runs` meanwhile sees them as they were
+        before, all of them."""
         with self._lock:
             found = dict(places(self.root))
             held = locked_files()
             changed = {address for address in (*self.runs, *self.studies) if address not in found}
-            for address in changed:
-                self.runs.pop(address, None)
-                self.studies.pop(address, None)
-                self._followers.pop(address, None)
+            runs: dict[str, IndexedRun] = {}
+            studies: dict[str, IndexedStudy] = {}
             for address, (folder, stamp, is_study) in found.items():
-                read = self._read_study if is_study else self._read_run
-                if read(address, folder, stamp, held):
+                if is_study:
+                    studies[address], is_new = self._read_study(address, folder, stamp, held)
+                else:
+                    runs[address], is_new = self._read_run(address, folder, stamp, held)
+                if is_new:
                     changed.add(address)
-            states = {address: run.state for address, run in self.runs.items()}
-            states |= {address: bool(study.process) for address, study in self.studies.items()}
+            self.runs, self.studies = runs, studies
+            for address in self._followers.keys() - runs.keys():
+                del self._followers[address]
+            states: dict[str, object] = {address: run.state for address, run in runs.items()}
+            states |= {address: bool(study.process) for address, study in studies.items()}
             self.turned, self._states = states != self._states, states
             return changed
 
-    def _read_run(self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None) -> bool:
-        """Whether a run is another than it was when it was last looked at."""
+    def _read_run(
+        self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None
+    ) -> tuple[IndexedRun, bool]:
+        """A run as it is, and whether it is another than when it was last looked at."""
         known = self.runs.get(address)
         if known is not None and known.stamp == stamp:
-            process = holder(folder, held) if known.summary.result.status in ENDING else 0
-            now = replace(known, process=process)
-            self.runs[address] = now
-            return now.process != known.process or self._fell_silent(known)
+            if known.summary.result.status not in ENDING:
+                return known, False
+            process = holder(folder, held)
+            return replace(known, process=process), process != known.process or self._fell_silent(known)
         follower = self._followers.setdefault(address, Follower(folder))
         reread = known is None or not known.grows or _stale(known, stamp)
         summary = self._summary(folder) if reread or known is None else known.summary
         read_at = time.time() if reread or known is None else known.read_at
-        if summary.result.status in GROWING:
+        grows = summary.result.status in GROWING
+        if grows:
             follower.look()
         else:
             self._followers.pop(address, None)
-        grows = summary.result.status in GROWING
-        self.runs[address] = IndexedRun(
+        run = IndexedRun(
             address,
             folder,
             summary,
@@ -177,7 +184,7 @@ class Index:
             heard=max(at for at, _ in stamp) / 1e9,
             read_at=read_at,
         )
-        return True
+        return run, True
 
     def _fell_silent(self, run: IndexedRun) -> bool:
         """Whether a run counts as interrupted from this look on."""
@@ -196,21 +203,17 @@ class Index:
 
     def _read_study(
         self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None
-    ) -> bool:
-        known = self.studies.get(address)
+    ) -> tuple[IndexedStudy, bool]:
+        known, process = self.studies.get(address), holder(folder, held)
         if known is not None and known.stamp == stamp:
-            now = replace(known, process=holder(folder, held))
-            self.studies[address] = now
-            return now.process != known.process
+            return replace(known, process=process), process != known.process
         record, fault = {}, ""
         try:
             refuse_outside(self.root, folder)
             record = read_object(folder / STUDY_FILE, StudyRecord)
         except (ConfigError, RunError, OSError, *FAULTS) as error:
             fault = str(error).replace(f"{self.root}/", "")
-        process = holder(folder, held)
-        self.studies[address] = IndexedStudy(address, folder, record, stamp, process, fault)
-        return True
+        return IndexedStudy(address, folder, record, stamp, process, fault), True
 
     def runs_of(self, study: str) -> list[IndexedRun]:
         return [run for run in self.runs.values() if run.study == study]
@@ -246,9 +249,11 @@ def places(root: Path) -> Iterator[tuple[str, tuple[Path, Stamp, bool]]]:
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder that can have an address: a name that is not UTF-8 has none."""
     try:
+        entry.name.encode()
         return entry.is_dir(follow_symlinks=False)
-    except OSError:
+    except (OSError, UnicodeEncodeError):
         return False
 
 
@@ -257,7 +262,7 @@ def stamp_of(folder: Path, names: tuple[str, ...]) -> Stamp:
     times = []
     for name in names:
         try:
-            known = os.stat(folder / name, follow_symlinks=False)
+            known = os.stat(f"{folder}/{name}", follow_symlinks=False)
             times.append((known.st_mtime_ns, known.st_size))
         except OSError:
             times.append((0, 0))

@@ -9,7 +9,7 @@ from attnlab.web.addresses import NotServedError, folder_at, refuse_outside
 from attnlab.web.course import Course, Courses
 from attnlab.web.index import Index, IndexedRun, IndexedStudy
 from attnlab.web.live import Live
-from attnlab.web.processes import Processes
+from attnlab.web.started_processes import Processes
 from attnlab.web.worker_pool import WorkerPool
 
 
@@ -37,18 +37,20 @@ class Laboratory:
         if address not in self.index.runs:
             folder_at(self.root, address)
             self.index.refresh()
-        if address not in self.index.runs:
+        run = self.index.runs.get(address)
+        if run is None:
             raise NotServedError(f'There is no run "{address}" here.')
-        return self.index.runs[address]
+        return run
 
     def study(self, address: str) -> IndexedStudy:
         address = address.strip("/")
         if address not in self.index.studies:
             folder_at(self.root, address)
             self.index.refresh()
-        if address not in self.index.studies:
+        study = self.index.studies.get(address)
+        if study is None:
             raise NotServedError(f'There is no study "{address}" here.')
-        return self.index.studies[address]
+        return study
 
     def course(self, run: IndexedRun) -> Course:
         """How a run went so far."""

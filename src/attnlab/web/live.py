@@ -74,6 +74,7 @@ class Live:
         self._numbers = itertools.count(1)
         self._number = 0
         self._watched = asyncio.Event()
+        self._closed = False
 
     def topic(self, name: str, regions: Callable[[], Regions]) -> Topic:
         if name not in self.topics:
@@ -82,6 +83,13 @@ class Live:
             self.topics[name] = Topic(name, regions)
         self.topics[name] = self.topics.pop(name)  # the latest last
         return self.topics[name]
+
+    def close(self) -> None:
+        """End all streams: pages come back by themselves where there is a server again."""
+        self._closed = True
+        for topic in self.topics.values():
+            for viewer in topic.viewers:
+                viewer.set()
 
     def mark(self) -> str:
         """Where a page that is made now stands: what changes later is sent."""
@@ -132,6 +140,8 @@ class Live:
                 except TimeoutError:
                     yield ": alive\n\n"
                     continue
+                if self._closed:
+                    return
                 woken.clear()
                 latest = max((at for at, _ in topic.known.values()), default=0)
                 if latest > seen:

@@ -32,7 +32,7 @@ def bound(host: str, port: int) -> Iterator[tuple[socket.socket, Door]]:
 
 
 def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int) -> None:
-    """Answer until Ctrl-C. Streams of events are cut at once then: pages come back by themselves."""
+    """Answer until Ctrl-C."""
     laboratory = Laboratory.at(folder, memory=memory)
     settings = uvicorn.Config(
         create_app(laboratory, door),
@@ -44,4 +44,16 @@ def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int)
         h11_max_incomplete_event_size=1 << 16,
         ws="none",
     )
-    uvicorn.Server(settings).run(sockets=[listening])
+    EndingServer(settings, laboratory).run(sockets=[listening])
+
+
+class EndingServer(uvicorn.Server):
+    """Ends the streams of events before it waits for what is still answered: they would never end."""
+
+    def __init__(self, settings: uvicorn.Config, laboratory: Laboratory):
+        super().__init__(settings)
+        self.laboratory = laboratory
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.laboratory.live.close()
+        await super().shutdown(sockets)

@@ -82,13 +82,24 @@ class Pictured(Encoding):
 
     def picture_room(self, special: int) -> int:
         """How many tokens of text fit beside a picture."""
-        taken = self._grid.patches + special
+        taken = special if self._grid.apart else self._grid.patches + special
         if self.length < taken:
             raise DataError(
                 f"data.length {self.length} is less than the {self._grid.patches} patches of a picture and "
                 f"{special} special tokens; use at least {taken}, or larger patches (model.inputs)."
             )
         return self.length - taken
+
+    def source_rows(self, chunk: Sequence[Example]) -> Iterator[Row]:
+        """What is read of each picture before its target, which is not looked at."""
+        whole, before = self.source_form(), len(self.tokenizer.form.before)
+        patch = self.numbers(before, len(whole))
+        for number, pixels in enumerate(self.pixels(chunk)):
+            yield Row(whole.ids, number, whole.sizes, patch=patch, pixels=pixels)
+
+    def source_form(self) -> Sized:
+        """The ids of a picture as a source."""
+        return self.picture_row()
 
     def picture_row(self) -> Sized:
         """A picture by itself, in the form of a single text."""
@@ -192,9 +203,14 @@ class ImagePrefix(ImageText):
     uses = ("target",)
     labelled = False
 
+    def source_form(self) -> Sized:
+        self.picture_room(self.tokenizer.form.pair_room)
+        form, blank = self.tokenizer.form, self.blank
+        ids = [*form.before, *blank.ids, *form.middle]
+        return Sized(ids, [0] * len(ids))
+
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
-        form = self.tokenizer.form
-        source = len(form.before) + self._grid.patches + len(form.middle)
+        source = len(self.source_form())
         targets = self.tokenizer.encode_sized([self.needs(example, "target") for example in chunk])
         for number, (pixels, target) in enumerate(zip(self.pixels(chunk), targets, strict=True)):
             yield Row(example=first + number, source=source, **self.joined(pixels, target, chunk[number]))

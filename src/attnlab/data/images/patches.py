@@ -15,6 +15,12 @@ def patches_of(pixels: Pixels, patch: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(cut.reshape(rows * rows, patch * patch * 3))
 
 
+def vectors_of(patches: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Bytes as a model reads them: from −1 (black) to 1."""
+    vectors: NDArray[np.float32] = patches * np.float32(2 / 255) - np.float32(1)
+    return vectors
+
+
 def picture_of_patches(patches: NDArray[np.uint8], patch: int) -> Pixels:
     """The reverse."""
     rows = round(len(patches) ** 0.5)

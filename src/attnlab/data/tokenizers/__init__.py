@@ -36,6 +36,7 @@ TOKENIZERS = Tokenizers(
         "unigram": "attnlab.data.tokenizers.trained:Unigram",
         "word": "attnlab.data.tokenizers.trained:Word",
         "character": "attnlab.data.tokenizers.trained:Character",
+        "patches": "attnlab.data.tokenizers.patches:Patches",
         "file": "attnlab.data.tokenizers.tokenizer_files:File",
     },
 )

@@ -22,5 +22,6 @@ HEADS: Registry[Head] = Registry(
         "span": "attnlab.model.heads.span:Span",
         "features": "attnlab.model.heads.features:Features",
         "sentence": "attnlab.model.heads.sentence:Sentence",
+        "contrast": "attnlab.model.heads.sentence:Contrast",
     },
 )

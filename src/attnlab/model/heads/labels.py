@@ -87,6 +87,10 @@ def pooled(hidden: Tensor, tokens: Tokens, pooling: str) -> Tensor:
         share = torch.ones_like(tokens.index) if real is None else real
         share = share.to(hidden.dtype)[..., None]
         return (hidden * share).sum(1) / share.sum(1).clamp(min=1)
+    if pooling == "ends":
+        if tokens.patch is not None:
+            return hidden[:, int((tokens.patch[0] > 0).nonzero()[0]) - 1]
+        pooling = "last"
     if real is None:
         return hidden[:, 0] if pooling == "first" else hidden[:, -1]
     place = real.long().argmax(1) if pooling == "first" else (real * tokens.index).argmax(1)

@@ -17,6 +17,7 @@ TRUNKS: Registry[Trunk] = Registry(
     default="transformer",
     variants={
         "transformer": "attnlab.model.trunks.transformer:Transformer",
+        "two_encoders": "attnlab.model.trunks.two_encoders:TwoEncoders",
         "gru": "attnlab.model.trunks.recurrent:Gru",
         "lstm": "attnlab.model.trunks.recurrent:Lstm",
     },

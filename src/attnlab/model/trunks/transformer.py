@@ -56,10 +56,10 @@ class Transformer(nn.Module):
         mask = MASKS.build(settings.mask)
         encodes, decodes = settings.family != "decoder", settings.family != "encoder"
         encoder_mask = mask if not decodes else Bidirectional()
-        encoder = _stack(settings, encoder_mask, rows=settings.source_tokens) if encodes else None
+        encoder = stack_of(settings, encoder_mask, rows=settings.source_tokens) if encodes else None
         apart = settings.source_vocabulary != "shared"
         shared = None if encoder is None or apart else encoder.embedding.tokens
-        decoder = _stack(settings, mask, tokens=shared, cross=encodes) if decodes else None
+        decoder = stack_of(settings, mask, tokens=shared, cross=encodes) if decodes else None
         return cls(encoder=encoder, decoder=decoder)
 
     @property
@@ -226,7 +226,7 @@ def _text(hidden: Tensor, ids: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- from settings
-def _stack(
+def stack_of(
     settings: ModelSettings,
     mask: Mask,
     *,
@@ -239,7 +239,7 @@ def _stack(
     pictures = _patches(settings)
     fusion = FUSIONS.build(settings.fusion, depth=settings.layers, patches=pictures)
     _refuse_fusion(settings, fusion, mask)
-    positions = _positions(settings, mask, fusion.tokens)
+    positions = _positions(settings, mask, fusion.tokens, grid=0 if cross else _side(settings))
     blocks = [
         _block(settings, attention, cross, partial(fusion.rule, layer))
         for layer, attention in enumerate(settings.attention_by_layer)
@@ -272,6 +272,10 @@ def _patches(settings: ModelSettings) -> int:
     return 0 if settings.picture is None else settings.picture.patches
 
 
+def _side(settings: ModelSettings) -> int:
+    return 0 if settings.picture is None else settings.picture.side
+
+
 def _refuse_fusion(settings: ModelSettings, fusion: Fusion, mask: Mask) -> None:
     if fusion.tokens and incremental(mask):
         raise ConfigError(
@@ -292,7 +296,7 @@ def _embedding_scale(settings: ModelSettings, width: int) -> float:
     return settings.width**0.5 if settings.embedding_scale == "root" else settings.embedding_scale
 
 
-def _positions(settings: ModelSettings, mask: Mask, before: int) -> Position:
+def _positions(settings: ModelSettings, mask: Mask, before: int, *, grid: int) -> Position:
     """The positions of a text of the model's length with so many tokens before it."""
     return POSITIONS.build(
         settings.positions,
@@ -303,7 +307,7 @@ def _positions(settings: ModelSettings, mask: Mask, before: int) -> Position:
         length=settings.length + before,
         scale=partial(_embedding_scale, settings),
         looks_back=backward_looking(mask),
-        grid=0 if settings.picture is None else settings.picture.side,
+        grid=grid,
     )
 
 

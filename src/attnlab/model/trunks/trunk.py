@@ -91,7 +91,8 @@ class Trunk(Protocol):
         or a tie is broken."""
 
     def ways(self, tokens: Tokens, source_tokens: Tokens | None = None) -> list[Way]:
-        """From the ids of one row, and then from those of its source, where `source_tokens` are given."""
+        """From the ids of one row, and then from those of its source, where `source_tokens` are given; none
+        where a row is read by an entrance that is not named."""
 
     def contexts(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -29,6 +30,7 @@ COLUMNS = (
     ("score", "number col-score"),
     ("time", "number col-time"),
 )
+ROW = Markup('<tr data-live="{}">{}</tr>')
 FILTERS = ("all", "running", "finished", "invalid", "failed")
 
 
@@ -41,10 +43,10 @@ def routes(laboratory: Laboratory) -> APIRouter:
         """Every run and study of the folder."""
         topic = laboratory.live.topic("home", rows.regions)
         shown = await laboratory.live.page(topic)
-        return page(laboratory, shown).html()
+        return await asyncio.to_thread(lambda: page(laboratory, shown).html())
 
     @router.get("/api/runs")
-    async def runs() -> list[dict[str, Any]]:
+    def runs() -> list[dict[str, Any]]:
         """Every run in short."""
         laboratory.index.refresh()
         return [as_json(run) for run in laboratory.index.runs.values()]
@@ -158,13 +160,13 @@ def started(laboratory: Laboratory) -> Markup:
 
 def page(laboratory: Laboratory, shown: Regions) -> ShellPage:
     order: list[str] = json.loads(shown["order"])
-    rows = [element("tr", Markup(shown[name]), data_live=name) for name in order]
+    rows = Markup("").join(ROW.format(name, Markup(shown[name])) for name in order)
     heads = [element("th", name, scope="col", class_=look) for name, look in COLUMNS]
     table = element(
         "table",
         element("caption", "Runs", class_="hidden"),
         element("thead", element("tr", *heads)),
-        element("tbody", *rows),
+        element("tbody", rows),
         class_="runs-list",
         id="runs",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shlex
 from pathlib import Path
@@ -43,10 +44,10 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.get("/runs/{address:path}", response_class=HTMLResponse)
     async def run(address: str) -> str:
         """A run, live."""
-        laboratory.run(address)
-        name = f"runs/{address.strip('/')}"
-        shown = await laboratory.live.page(laboratory.live.topic(name, lambda: regions(address)))
-        return page(laboratory, laboratory.run(address), shown).html()
+        own = await asyncio.to_thread(laboratory.run, address)
+        topic = laboratory.live.topic(f"runs/{own.address}", lambda: regions(address))
+        shown = await laboratory.live.page(topic)
+        return await asyncio.to_thread(lambda: page(laboratory, laboratory.run(address), shown).html())
 
     @router.get("/saved/runs/{address:path}", response_class=HTMLResponse)
     def saved(address: str) -> Response:
@@ -137,11 +138,8 @@ def actions(run: IndexedRun) -> Markup:
 def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
     eyebrow = element("a", "Runs", href="/") + " / "
     if run.study:
-        name = (
-            element("bdi", laboratory.index.studies[run.study].name)
-            if run.study in laboratory.index.studies
-            else run.study
-        )
+        study = laboratory.index.studies.get(run.study)
+        name = run.study if study is None else element("bdi", study.name)
         eyebrow += element("a", name, href=page_of(run.study, "studies")) + " / "
     own: dict[str, Any] = {
         "title": run.summary.name,

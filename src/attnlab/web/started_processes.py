@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from attnlab.runs.folder import holder
 LOG = "started.log"
 LAST = 2000
 """Bytes at the end of a log that are shown."""
+LAST_MOMENT = 20.0
+"""Seconds in which a process ends that has saved all it had."""
 MOST = 4
 """Of a person's clicks that train at once: a machine has few cores."""
 
@@ -35,6 +38,11 @@ class StartedProcess:
     @property
     def code(self) -> int | None:
         return self.process.poll()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended otherwise than by coming to its end or being asked to stop."""
+        return self.code not in (None, 0, -signal.SIGTERM, 128 + signal.SIGTERM, 128 + signal.SIGINT)
 
     @property
     def words(self) -> str:
@@ -60,6 +68,7 @@ class Processes:
 
     def start(self, folder: Path, command: Sequence[str]) -> StartedProcess:
         """Begin a command that works in a folder, unless something works there already."""
+        self._let_end(folder)
         with self._lock:
             running = [one for one in self.started.values() if one.code is None]
             if holder(folder) or any(one.folder == folder for one in running):
@@ -82,6 +91,13 @@ class Processes:
             self.started[folder] = StartedProcess(folder, list(command), process)
             threading.Thread(target=process.wait, daemon=True).start()  # no zombie is left
             return self.started[folder]
+
+    def _let_end(self, folder: Path) -> None:
+        """A process that has let go of its folder ends by itself; it is given a moment."""
+        own = self.started.get(folder)
+        if own is not None and own.code is None and not holder(folder):
+            with suppress(subprocess.TimeoutExpired):
+                own.process.wait(LAST_MOMENT)
 
     def stop(self, folder: Path) -> int:
         """Ask whoever works in a folder to save and end; gives its process."""
