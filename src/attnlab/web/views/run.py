@@ -28,7 +28,7 @@ LIMITS = ("steps", "tokens", "epochs", "flops", "seconds")
 LIVE = ("summary", "notices", "samples", "checks", "checkpoints", "warnings")
 
 
-class Budget(BaseModel):
+class LongerBudget(BaseModel):
     """A longer budget for a run that is resumed; empty values leave it as it is."""
 
     limit: Annotated[str, Field(pattern="^(|steps|tokens|epochs|flops|seconds)$")] = ""
@@ -63,7 +63,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "It saves and ends after this step.", "process": process}
 
     @router.post("/api/resume/{address:path}")
-    def resume(address: str, budget: Budget) -> dict[str, Any]:
+    def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
         """Resume a run, with a longer budget where one is given."""
         own = laboratory.run(address)
         laboratory.model_folder(address)
@@ -73,7 +73,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def resume_command(folder: Path, budget: Budget) -> list[str]:
+def resume_command(folder: Path, budget: LongerBudget) -> list[str]:
     """The command that continues a run."""
     longer = (
         [] if not budget.amount.strip() else ["--set", f"training.budget.{budget.limit}={amount_of(budget)}"]
@@ -81,7 +81,7 @@ def resume_command(folder: Path, budget: Budget) -> list[str]:
     return ["train", "--resume", "--out", str(folder), *longer]
 
 
-def amount_of(budget: Budget) -> str:
+def amount_of(budget: LongerBudget) -> str:
     """A number that a person wrote, as a setting has it."""
     text = budget.amount.replace(",", "").replace(" ", "").strip()
     try:

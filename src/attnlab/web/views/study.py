@@ -44,7 +44,7 @@ class NewStudy(BaseModel):
     seeds: Annotated[str, Field(max_length=8)] = ""
 
 
-class Grown(BaseModel):
+class StudyGrowth(BaseModel):
     """More of a study: a number of seeds, or a further arm with what it changes."""
 
     seeds: Annotated[str, Field(max_length=8)] = ""
@@ -110,7 +110,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "Its runs save and end after this step."}
 
     @router.post("/api/studies/resume/{address:path}")
-    def resume(address: str, grown: Grown) -> dict[str, Any]:
+    def resume(address: str, grown: StudyGrowth) -> dict[str, Any]:
         """Resume a study, with more seeds or a further arm where they are given."""
         own = laboratory.study(address)
         command = ["run", "--resume", "--out", str(own.folder), *growth(grown)]
@@ -120,7 +120,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def growth(grown: Grown) -> list[str]:
+def growth(grown: StudyGrowth) -> list[str]:
     """The options of what a study has more."""
     words = ["--seeds", str(whole_number(grown.seeds, "The number of seeds"))] if grown.seeds.strip() else []
     if bool(grown.arm.strip()) != bool(grown.changes.strip()):
