@@ -117,14 +117,16 @@ def studies(laboratory: Laboratory) -> Markup:
     for study in sorted(index.studies.values(), key=lambda study: study.stamp, reverse=True):
         runs = index.runs_of(study.address)
         wanted = max(len(study.arms) * len(study.seeds), len(runs))
-        done = sum(run.summary.result.trained for run in runs)
+        done = sum(run.ended for run in runs)
         word = "running" if study.process else "finished" if study.ended else "interrupted"
         link = element("a", element("bdi", study.name), href=page_of(study.address, "studies"))
         asked = element("small", study.fault or study.question, class_="beside")
         cells = [
             element("th", link + asked, scope="row"),
-            element("td", inline(state("damaged" if study.fault else word))),
-            element("td", inline((Number(done, form="count"), f" of {wanted} runs")), class_="number"),
+            element("td", inline(state("damaged" if study.fault else word)), class_="col-state"),
+            element(
+                "td", inline((Number(done, form="count"), f" of {wanted} runs")), class_="number col-score"
+            ),
         ]
         rows.append(element("tr", *cells))
     if not rows:
@@ -169,6 +171,7 @@ def page(laboratory: Laboratory, shown: Regions) -> ShellPage:
         element("tbody", rows),
         class_="runs-list",
         id="runs",
+        hidden=not order,
     )
     body = [
         region("started", Markup(shown["started"])),

@@ -50,6 +50,8 @@ def because(run: IndexedRun) -> Inline:
         silent = time.time() - run.heard
         if silent > NEWS and run.step:
             return toned(Tone.WARNING, f"last heard {duration(silent, 0)} ago")
+        if run.share >= 1:
+            return "last checks"
         return f"{duration(run.seconds_left, 0)} left" if run.seconds_left is not None else ""
     if result.failures:
         return ("stopped by " if result.sound is None else "") + ", ".join(result.failures)

@@ -206,7 +206,7 @@ def headline(study: IndexedStudy, runs: list[IndexedRun]) -> str:
             return outcome_of(study.folder).headline
         except (ConfigError, RunError, *FAULTS) as error:
             return f"Its results cannot be read: {error}"
-    done, wanted = sum(run.summary.result.trained for run in runs), wanted_runs(study, runs)
+    done, wanted = sum(run.ended for run in runs), wanted_runs(study, runs)
     left = [run.seconds_left for run in runs if run.grows and run.seconds_left is not None]
     word = "Running" if study.process else "Interrupted"
     rest = f", {duration(max(left), 0)} left in the runs that go on" if left else ""
