@@ -30,7 +30,8 @@ checks explain
 interop
 session testing pytest_plugin
 studies
-web cli
+web
+cli
 demo __main__
 """
 RANK = {name: rank for rank, names in enumerate(LAYERS.strip().splitlines()) for name in names.split()}

@@ -24,7 +24,7 @@ from attnlab.config.values import ConfigError
 from attnlab.web.actions import ACTIONS
 from attnlab.web.app import create_app
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.processes import Processes
+from attnlab.web.started_processes import Processes
 from attnlab.web.serving import bound
 
 LONGEST = 20.0

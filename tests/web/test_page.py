@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
 HOUSE = Path(__file__).parents[1] / "session" / "before_house" / "runs.tar.xz"
 SMALL = (
     *("model.layers=1", "model.width=16", "model.heads=2", "data.tokenizer.vocabulary=200"),
-    *("data.corpus=copy(examples=400)", "data.length=16", "training.evaluate_every=20"),
+    *("data.tokens=20000", "data.length=32", "training.evaluate_every=20"),
 )
 
 

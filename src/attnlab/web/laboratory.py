@@ -9,7 +9,7 @@ from attnlab.web.addresses import NotServedError, folder_at, refuse_outside
 from attnlab.web.course import Course, Courses
 from attnlab.web.index import Index, IndexedRun, IndexedStudy
 from attnlab.web.live import Live
-from attnlab.web.processes import Processes
+from attnlab.web.started_processes import Processes
 from attnlab.web.worker_pool import WorkerPool
 
 

@@ -193,7 +193,8 @@ def regions_of(laboratory: Laboratory, study: IndexedStudy) -> Regions:
         "headline": headline(study, runs),
         "grid": grid(study, runs),
         "actions": actions(study),
-        "ended": str(study.stamp[1]),
+        "said": said(laboratory, study),
+        "ended": "" if study.process else str(study.stamp[1]),
     }
 
 
@@ -260,6 +261,16 @@ def cell_of(run: IndexedRun | None, span: tuple[float, float] | None) -> Markup:
     return inline((state_of(run), " ")) + inline(curve) + bar + Markup(" ") + link
 
 
+def said(laboratory: Laboratory, study: IndexedStudy) -> Markup:
+    """Why a study that was started here ended before its answer, in its own last words."""
+    started = laboratory.processes.started.get(study.folder)
+    if study.process or started is None or not started.failed:
+        return Markup("")
+    why = element("p", f"✗ It ended with code {started.code}. Its last words:")
+    log = element("pre", started.log, class_="command", tabindex=0)
+    return element("div", why, log, class_="notice notice-invalid")
+
+
 def actions(study: IndexedStudy) -> Markup:
     return template(
         "study_actions.html",
@@ -279,7 +290,7 @@ def page(laboratory: Laboratory, study: IndexedStudy, shown: Regions, reports: _
     asked = element("p", study.question, class_="question") if study.question else Markup("")
     runs = element("section", element("h2", "Runs"), region("grid", Markup(shown["grid"])), class_="part")
     marks = [region("ended", shown["ended"], hidden=True)]
-    top = [region("actions", Markup(shown["actions"])), *marks]
+    top = [region("said", Markup(shown["said"])), region("actions", Markup(shown["actions"])), *marks]
     mark = laboratory.live.mark()
     document = None if study.process or study.fault else _document(laboratory, study, reports)
     if isinstance(document, str) or document is None:

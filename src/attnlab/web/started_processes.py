@@ -40,6 +40,11 @@ class StartedProcess:
         return self.process.poll()
 
     @property
+    def failed(self) -> bool:
+        """Whether it ended otherwise than by coming to its end or being asked to stop."""
+        return self.code not in (None, 0, -signal.SIGTERM, 128 + signal.SIGTERM, 128 + signal.SIGINT)
+
+    @property
     def words(self) -> str:
         return shlex.join(["attnlab", *self.command])
 
