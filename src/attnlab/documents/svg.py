@@ -205,7 +205,7 @@ def sparkline(part: Sparkline) -> Markup:
     parts = [element("path", d=path, fill="none", stroke="currentColor", stroke_width=1.5)]
     if ends := [at for at in points if at]:
         x, y = ends[-1]
-        mark = element("text", "✗", x=x, y=y + 4) if part.broken else element("circle", cx=x, cy=y, r=2.5)
-        parts.append(mark)
+        dot = element("circle", cx=x, cy=y, r=2.5, fill="currentColor")
+        parts.append(element("text", "✗", x=x, y=y + 4) if part.broken else dot)
     size = {"width": SPARK, "height": FLAT, "viewBox": f"0 0 {SPARK} {FLAT}"}
     return element("svg", *parts, class_="spark", **size, role="img", aria_label=part.said)

@@ -74,6 +74,11 @@ class IndexedRun:
         return self.state in GROWING
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more comes of it, good or bad; one that was interrupted may go on."""
+        return not self.grows and self.state is not RunState.INTERRUPTED
+
+    @property
     def study(self) -> str:
         """The address of its study; empty where it has none."""
         parts = self.address.split("/")

@@ -70,13 +70,14 @@ const check = async () => {
   fields.forEach((field) => {
     const error = answer.errors.find((one) => one.setting === field.dataset.key);
     wrong(field.querySelector(".wrong-said"), error?.message ?? "");
+    if (error) field.closest("details").open = true;
     inputs(field).forEach((input) => input?.classList.toggle("wrong", Boolean(error)));
     inputs(field).forEach((input) => (error ? input?.setAttribute("aria-invalid", "true") : input?.removeAttribute("aria-invalid")));
   });
   const known = new Set(fields.map((field) => field.dataset.key));
   const others = answer.errors.filter((one) => !known.has(one.setting));
   wrong(together, others.map((one) => one.message).join(" "));
-  document.getElementById("begin").disabled = answer.errors.length > 0;
+  for (const id of ["begin", "copy"]) document.getElementById(id).disabled = answer.errors.length > 0;
   if (answer.errors.length) {
     document.getElementById("facts").replaceChildren();
     return;

@@ -84,6 +84,7 @@ onRegions((changed, known) => {
     const there = new Set(order);
     [...body.rows].filter((row) => !there.has(row.dataset.live)).forEach((row) => row.remove());
     tools.hidden = !order.length;
+    body.parentElement.hidden = !order.length;
   }
   for (const row of body.rows) {
     const [name, now] = [row.dataset.live, value(row, "col-state")];

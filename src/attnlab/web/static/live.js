@@ -68,6 +68,13 @@ const take = (changed) => {
     const element = known.get(name);
     if (!element || element.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
     const wanted = parsed(element, content);
+    if ("whole" in element.dataset) { // what a script drew into cannot be changed in place
+      const chosen = [...element.querySelectorAll("input:checked")].map((input) => input.value);
+      element.replaceChildren(...wanted.childNodes);
+      element.querySelectorAll("input[type=radio]").forEach((input) => { input.checked ||= chosen.includes(input.value); });
+      showPlots(element);
+      continue;
+    }
     [...element.childNodes].length === 0 ? element.replaceChildren(...wanted.childNodes) : morph(element, Object.assign(wanted));
     showPlots(element);
   }

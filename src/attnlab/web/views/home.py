@@ -20,7 +20,7 @@ from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, region, template
-from attnlab.web.views.rows import page_of, row_of
+from attnlab.web.views.rows import last_words, page_of, row_of
 
 COLUMNS = (
     ("", "picked"),
@@ -117,14 +117,16 @@ def studies(laboratory: Laboratory) -> Markup:
     for study in sorted(index.studies.values(), key=lambda study: study.stamp, reverse=True):
         runs = index.runs_of(study.address)
         wanted = max(len(study.arms) * len(study.seeds), len(runs))
-        done = sum(run.summary.result.trained for run in runs)
+        done = sum(run.ended for run in runs)
         word = "running" if study.process else "finished" if study.ended else "interrupted"
         link = element("a", element("bdi", study.name), href=page_of(study.address, "studies"))
         asked = element("small", study.fault or study.question, class_="beside")
         cells = [
             element("th", link + asked, scope="row"),
-            element("td", inline(state("damaged" if study.fault else word))),
-            element("td", inline((Number(done, form="count"), f" of {wanted} runs")), class_="number"),
+            element("td", inline(state("damaged" if study.fault else word)), class_="col-state"),
+            element(
+                "td", inline((Number(done, form="count"), f" of {wanted} runs")), class_="number col-score"
+            ),
         ]
         rows.append(element("tr", *cells))
     if not rows:
@@ -151,10 +153,8 @@ def started(laboratory: Laboratory) -> Markup:
             continue
         if one.code is None:
             lines.append(element("p", inline(("◐ ", "Starting ", address, ": ", one.words)), class_="notice"))
-        elif one.code:
-            said = element("pre", one.log[-600:], class_="command")
-            text = element("p", inline(("✗ ", f"{one.words} ended with code {one.code}:")))
-            lines.append(element("div", text, said, class_="notice notice-invalid"))
+        else:
+            lines.append(last_words(one))
     return Markup("").join(lines)
 
 
@@ -169,6 +169,7 @@ def page(laboratory: Laboratory, shown: Regions) -> ShellPage:
         element("tbody", rows),
         class_="runs-list",
         id="runs",
+        hidden=not order,
     )
     body = [
         region("started", Markup(shown["started"])),

@@ -153,8 +153,10 @@ def _fields(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     fields = []
     for entry in entries:
         table = str(entry["table"])
-        takes = inline((entry["takes"], ", by default ", Code(entry["default"])))
-        own = {"key": entry["key"], "takes": takes, "note": entry["note"], "table": table}
+        note = f" ({entry['note']})" if entry["note"] else ""
+        what = f"{entry['takes'][:1].upper()}{entry['takes'][1:]}{note}"
+        takes = inline((what, ", by default ", Code(entry["default"]), "."))
+        own = {"key": entry["key"], "takes": takes, "table": table}
         fields.append(
             own | {"choices": list(entry["choices"] or entry["words"]), "id": entry["key"].replace(".", "-")}
         )

@@ -16,19 +16,20 @@ from pydantic import BaseModel, Field
 from attnlab.config.values import ConfigError
 from attnlab.documents.html import page as page_of_one_file
 from attnlab.documents.markup import element
-from attnlab.documents.nodes import DocumentPage, Section
+from attnlab.documents.nodes import DocumentPage, Figure, Section
+from attnlab.runs.result import RunState
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
-from attnlab.web.shell import ShellPage, nodes, plot_of, plots_of, region, template
+from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
 from attnlab.web.views import run_nodes
-from attnlab.web.views.rows import page_of
+from attnlab.web.views.rows import last_words, page_of
 
 LIMITS = ("steps", "tokens", "epochs", "flops", "seconds")
 LIVE = ("summary", "notices", "samples", "checks", "checkpoints", "warnings")
 
 
-class Budget(BaseModel):
+class LongerBudget(BaseModel):
     """A longer budget for a run that is resumed; empty values leave it as it is."""
 
     limit: Annotated[str, Field(pattern="^(|steps|tokens|epochs|flops|seconds)$")] = ""
@@ -63,7 +64,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "It saves and ends after this step.", "process": process}
 
     @router.post("/api/resume/{address:path}")
-    def resume(address: str, budget: Budget) -> dict[str, Any]:
+    def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
         """Resume a run, with a longer budget where one is given."""
         own = laboratory.run(address)
         laboratory.model_folder(address)
@@ -73,7 +74,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def resume_command(folder: Path, budget: Budget) -> list[str]:
+def resume_command(folder: Path, budget: LongerBudget) -> list[str]:
     """The command that continues a run."""
     longer = (
         [] if not budget.amount.strip() else ["--set", f"training.budget.{budget.limit}={amount_of(budget)}"]
@@ -81,7 +82,7 @@ def resume_command(folder: Path, budget: Budget) -> list[str]:
     return ["train", "--resume", "--out", str(folder), *longer]
 
 
-def amount_of(budget: Budget) -> str:
+def amount_of(budget: LongerBudget) -> str:
     """A number that a person wrote, as a setting has it."""
     text = budget.amount.replace(",", "").replace(" ", "").strip()
     try:
@@ -112,12 +113,23 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
     shown: dict[str, str] = {"headline": run_nodes.headline(run)}
     parts = run_nodes.live_parts(run, course)
     shown |= {name: str(nodes(parts[name])) for name in LIVE}
+    shown["notices"] += failed_start(laboratory, run)
     shown["actions"] = actions(run)
+    figures = run_nodes.curves(run, course)
     shown |= {
         f"plot:{figure.anchor}": json.dumps(plot_of(figure), allow_nan=False)
-        for figure in run_nodes.curves(run, course)
+        for figure in figures
+        if isinstance(figure, Figure)
     }
+    shown["curves"] = str(nodes(figures))
     return shown
+
+
+def failed_start(laboratory: Laboratory, run: IndexedRun) -> Markup:
+    """Why the run did not go on when the page started it, where its own record does not say."""
+    started = laboratory.processes.started.get(run.folder)
+    told = run.state in (RunState.FAILED, RunState.INVALID)
+    return Markup("") if started is None or told else last_words(started)
 
 
 def actions(run: IndexedRun) -> Markup:
@@ -129,6 +141,7 @@ def actions(run: IndexedRun) -> Markup:
         address=run.address,
         grows=run.grows and bool(run.process),
         resumable=not run.process and run.state not in ("converted", "damaged"),
+        whole=run.share >= 1,
         limits=[*used, *(name for name in LIMITS if name not in used)],
         there=page_of,
         command=shlex.join(["attnlab", "train", "--resume", "--out", str(run.folder)]),
@@ -151,7 +164,7 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
         return ShellPage(
             **own, body=element("p", str(run.summary.result.reason or ""), class_="notice notice-invalid")
         )
-    figures = run_nodes.curves(run, laboratory.course(run))
+    plots = [name for name in shown if name.startswith("plot:")]
     still = run_nodes.still_parts(run)
 
     def live(name: str) -> Markup:
@@ -161,7 +174,7 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
         live("notices"),
         live("actions"),
         live("summary"),
-        nodes(figures),
+        region("curves", Markup(shown["curves"]), data_whole=True),
         *(_section(title, live(name)) for title, name in LIVE_SECTIONS),
         *(nodes([Section(title, parts)], 2) for title, parts in still.items()),
     ]
@@ -170,7 +183,7 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
         body=Markup("\n").join(body),
         events=page_of(f"runs/{run.address}", "events"),
         mark=laboratory.live.mark(),
-        data={"plots": plots_of(figures)},
+        data={"plots": {name.removeprefix("plot:"): json.loads(shown[name]) for name in plots}},
     )
 
 

@@ -24,6 +24,7 @@ from attnlab.documents.nodes import (
     Level,
     Line,
     Lines,
+    Name,
     Node,
     Notice,
     Number,
@@ -45,7 +46,7 @@ from attnlab.runs.metrics_file import METRICS_FILE, last_events
 from attnlab.runs.record import RECORD, RunRecord
 from attnlab.runs.result import RunState
 from attnlab.runs.summary import read_baselines
-from attnlab.web.course import Course
+from attnlab.web.course import GrowingCourse
 from attnlab.web.index import IndexedRun
 from attnlab.web.views.rows import score_of, state_of
 
@@ -54,6 +55,8 @@ STEPS_SHOWN = 4
 SAMPLES = 1 << 18
 """Bytes at the end of samples.txt that are read."""
 AXES = {"step": "step", "tokens": "tokens", "flops": "FLOPs", "seconds": "seconds"}
+SPLITS = {"training": ink(0), "dev": ink(1)}
+"""The colours of a run's own curves."""
 COST = ("learning rate", "gradient norm", "tokens/s")
 
 
@@ -104,7 +107,7 @@ def notices(run: IndexedRun) -> list[Node]:
     return shown
 
 
-def live_parts(run: IndexedRun, course: Course) -> dict[str, list[Node]]:
+def live_parts(run: IndexedRun, course: GrowingCourse) -> dict[str, list[Node]]:
     return {
         "notices": notices(run),
         "summary": [facts(run, course)],
@@ -115,7 +118,7 @@ def live_parts(run: IndexedRun, course: Course) -> dict[str, list[Node]]:
     }
 
 
-def facts(run: IndexedRun, course: Course) -> Definitions:
+def facts(run: IndexedRun, course: GrowingCourse) -> Definitions:
     """How far it is, and what it costs."""
     result, record = run.summary.result, record_of(run.folder)
     items: list[tuple[Inline, Inline]] = [("state", state_of(run)), ("score", score_of(run))]
@@ -134,14 +137,16 @@ def facts(run: IndexedRun, course: Course) -> Definitions:
     return Definitions(items, "facts")
 
 
-def _last(course: Course, name: str) -> float | None:
+def _last(course: GrowingCourse, name: str) -> float | None:
     series = course.series.get(name)
     return series.values[-1] if series is not None and series.at else None
 
 
 # ---------------------------------------------------------------- curves
-def curves(run: IndexedRun, course: Course) -> list[Figure]:
+def curves(run: IndexedRun, course: GrowingCourse) -> list[Node]:
     """Losses and scores, and what training cost, over steps, tokens, FLOPs or seconds."""
+    if not course.series:
+        return [Sentence("No step was taken yet.", "fine")]
     losses = [name for name in ("train loss", "dev loss") if name in course.series]
     scores = [name for name in course.series if name.removeprefix("dev ") in METRICS and name != "dev loss"]
     quantities = {"loss": losses} | {title_of(name.removeprefix("dev ")): [name] for name in scores}
@@ -164,7 +169,7 @@ def baselines_of(folder: Path) -> Sequence[Any]:
 def _figure(
     anchor: str,
     quantities: Mapping[str, Sequence[str]],
-    course: Course,
+    course: GrowingCourse,
     levels: Sequence[Level],
     run: IndexedRun,
 ) -> Figure:
@@ -172,19 +177,30 @@ def _figure(
     for place, (title, names) in enumerate(quantities.items() or [("loss", ())]):
         for number, (axis, called) in enumerate(AXES.items()):
             lines = [
-                Line(name, course.series[name].places(axis), course.series[name].values, ink=ink(order))
-                for order, name in enumerate(names)
+                Line(whose, own.places(axis), own.values, ink=SPLITS[whose], label=name)
+                for name in names
+                for whose, own in [(split_of(name), course.series[name])]
             ]
-            own = levels if title_of(run.summary.metric) == title else ()
+            known = levels if title_of(run.summary.metric) == title else ()
             percent = any(form_of(name.removeprefix("dev ")) == "percent" for name in names)
             up = Axis(title, form="percent" if percent else "plain")
-            views[f"{place},{number}"] = [Lines(lines, Axis(called), up, levels=own)]
+            views[f"{place},{number}"] = [Lines(lines, Axis(called), up, levels=known)]
     return Figure(
         views,
         anchor=anchor,
         alt="The course of the run",
         controls=[Control("Show", list(quantities) or ["loss"]), Control("over", list(AXES.values()))],
+        legend=[
+            (Name(whose, own), whose)
+            for whose, own in SPLITS.items()
+            if whose in {split_of(name) for name in course.series}
+        ],
     )
+
+
+def split_of(series: str) -> str:
+    """Whose values a curve shows: of training, or of dev."""
+    return "dev" if series.startswith("dev ") else "training"
 
 
 # ---------------------------------------------------------------- is it real?

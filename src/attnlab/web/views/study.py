@@ -30,7 +30,7 @@ from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, nodes, plots_of, region, template
 from attnlab.web.views.home import studies as studies_list
-from attnlab.web.views.rows import page_of, progress_bar, score_of, state_of
+from attnlab.web.views.rows import last_words, page_of, progress_bar, score_of, state_of
 from attnlab.web.views.run import file_answer
 
 Name = Annotated[str, Field(max_length=200)]
@@ -44,7 +44,7 @@ class NewStudy(BaseModel):
     seeds: Annotated[str, Field(max_length=8)] = ""
 
 
-class Grown(BaseModel):
+class StudyGrowth(BaseModel):
     """More of a study: a number of seeds, or a further arm with what it changes."""
 
     seeds: Annotated[str, Field(max_length=8)] = ""
@@ -110,7 +110,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "Its runs save and end after this step."}
 
     @router.post("/api/studies/resume/{address:path}")
-    def resume(address: str, grown: Grown) -> dict[str, Any]:
+    def resume(address: str, grown: StudyGrowth) -> dict[str, Any]:
         """Resume a study, with more seeds or a further arm where they are given."""
         own = laboratory.study(address)
         command = ["run", "--resume", "--out", str(own.folder), *growth(grown)]
@@ -120,7 +120,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def growth(grown: Grown) -> list[str]:
+def growth(grown: StudyGrowth) -> list[str]:
     """The options of what a study has more."""
     words = ["--seeds", str(whole_number(grown.seeds, "The number of seeds"))] if grown.seeds.strip() else []
     if bool(grown.arm.strip()) != bool(grown.changes.strip()):
@@ -207,7 +207,7 @@ def headline(study: IndexedStudy, runs: list[IndexedRun]) -> str:
             return outcome_of(study.folder).headline
         except (ConfigError, RunError, *FAULTS) as error:
             return f"Its results cannot be read: {error}"
-    done, wanted = sum(run.summary.result.trained for run in runs), wanted_runs(study, runs)
+    done, wanted = sum(run.ended for run in runs), wanted_runs(study, runs)
     left = [run.seconds_left for run in runs if run.grows and run.seconds_left is not None]
     word = "Running" if study.process else "Interrupted"
     rest = f", {duration(max(left), 0)} left in the runs that go on" if left else ""
@@ -262,13 +262,9 @@ def cell_of(run: IndexedRun | None, span: tuple[float, float] | None) -> Markup:
 
 
 def said(laboratory: Laboratory, study: IndexedStudy) -> Markup:
-    """Why a study that was started here ended before its answer, in its own last words."""
+    """Why a study that was started here ended before its answer."""
     started = laboratory.processes.started.get(study.folder)
-    if study.process or started is None or not started.failed:
-        return Markup("")
-    why = element("p", f"✗ It ended with code {started.code}. Its last words:")
-    log = element("pre", started.log, class_="command", tabindex=0)
-    return element("div", why, log, class_="notice notice-invalid")
+    return Markup("") if started is None or study.process else last_words(started)
 
 
 def actions(study: IndexedStudy) -> Markup:
