@@ -24,8 +24,8 @@ from attnlab.config.values import ConfigError
 from attnlab.web.actions import ACTIONS
 from attnlab.web.app import create_app
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.started_processes import Processes
 from attnlab.web.serving import bound
+from attnlab.web.started_processes import Processes
 
 LONGEST = 20.0
 """Seconds that a question to a model may take here; no answer takes longer than that and a little."""
