@@ -33,6 +33,8 @@ NEWS = 10.0
 """Seconds after which a run that goes on without a word is said to be silent."""
 
 CURVE_EVERY = 5.0
+PAUSES = 20
+"""How much longer the pause between two readings of a run is than a reading."""
 
 Stamp = tuple[tuple[int, int], ...]
 
@@ -57,6 +59,8 @@ class IndexedRun:
     """When it last wrote, by the clock."""
     read_at: float = 0.0
     """When its summary was read."""
+    read_seconds: float = 0.0
+    """How long that took: of a run that goes on, all of its events are read."""
 
     @property
     def state(self) -> RunState:
@@ -168,8 +172,9 @@ class Index:
             return replace(known, process=process), process != known.process or self._fell_silent(known)
         follower = self._followers.setdefault(address, Follower(folder))
         reread = known is None or not known.grows or _stale(known, stamp)
+        begun = time.time()
         summary = self._summary(folder) if reread or known is None else known.summary
-        read_at = time.time() if reread or known is None else known.read_at
+        read_seconds = time.time() - begun
         grows = summary.result.status in GROWING
         if grows:
             follower.look()
@@ -187,7 +192,8 @@ class Index:
             loss=follower.loss,
             tokens_per_second=follower.tokens_per_second,
             heard=max(at for at, _ in stamp) / 1e9,
-            read_at=read_at,
+            read_at=begun if reread or known is None else known.read_at,
+            read_seconds=read_seconds if reread or known is None else known.read_seconds,
         )
         return run, True
 
@@ -276,9 +282,9 @@ def stamp_of(folder: Path, names: tuple[str, ...]) -> Stamp:
 
 def _stale(known: IndexedRun, now: Stamp) -> bool:
     """Whether the summary of a run that goes on is read anew: at once when more than metrics.jsonl has
-    changed, else every few seconds, since its whole curve is read."""
-    before = known.stamp
-    return before[0] != now[0] or before[2:] != now[2:] or time.time() - known.read_at > CURVE_EVERY
+    changed, else every few seconds, since its whole curve is read, and of a long run less often yet."""
+    before, pause = known.stamp, max(CURVE_EVERY, PAUSES * known.read_seconds)
+    return before[0] != now[0] or before[2:] != now[2:] or time.time() - known.read_at > pause
 
 
 def _share_of(summary: RunSummary) -> float:

@@ -69,9 +69,10 @@ const take = (changed) => {
     if (!element || element.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
     const wanted = parsed(element, content);
     if ("whole" in element.dataset) { // what a script drew into cannot be changed in place
-      const chosen = [...element.querySelectorAll("input:checked")].map((input) => input.value);
+      const called = (input) => input.name + input.parentElement.textContent;
+      const chosen = [...element.querySelectorAll("input:checked")].map(called);
       element.replaceChildren(...wanted.childNodes);
-      element.querySelectorAll("input[type=radio]").forEach((input) => { input.checked ||= chosen.includes(input.value); });
+      element.querySelectorAll("input[type=radio]").forEach((input) => { input.checked ||= chosen.includes(called(input)); });
       showPlots(element);
       continue;
     }

@@ -17,13 +17,13 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.html import page as page_of_one_file
 from attnlab.documents.markup import element
 from attnlab.documents.nodes import DocumentPage, Figure, Section
-from attnlab.runs.result import RunState
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
 from attnlab.web.views import run_nodes
-from attnlab.web.views.rows import last_words, page_of
+from attnlab.web.views.rows import page_of
+from attnlab.web.views.starting import last_words
 
 LIMITS = ("steps", "tokens", "epochs", "flops", "seconds")
 LIVE = ("summary", "notices", "samples", "checks", "checkpoints", "warnings")
@@ -126,10 +126,10 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
 
 
 def failed_start(laboratory: Laboratory, run: IndexedRun) -> Markup:
-    """Why the run did not go on when the page started it, where its own record does not say."""
+    """Why a run did not resume when the page started it: it wrote nothing since, so its record cannot say."""
     started = laboratory.processes.started.get(run.folder)
-    told = run.state in (RunState.FAILED, RunState.INVALID)
-    return Markup("") if started is None or told else last_words(started)
+    silent = started is not None and run.heard < started.began
+    return last_words(started) if silent else Markup("")
 
 
 def actions(run: IndexedRun) -> Markup:
