@@ -23,7 +23,7 @@ from attnlab.data.images.picture import Picture
 from attnlab.interop.exchange import import_model
 from attnlab.interop.foreign import load_model
 from attnlab.interop.names import CLASS_TOKEN, CLASS_VECTOR, ONE_MORE, PATCHES
-from attnlab.interop.pictures import picture_scores
+from attnlab.interop.picture_models import picture_scores
 from attnlab.session.convert import convert
 from attnlab.session.embedding import Embedder
 from attnlab.session.session import Session

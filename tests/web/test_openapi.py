@@ -25,7 +25,7 @@ from attnlab.web.actions import ACTIONS
 from attnlab.web.app import create_app
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.serving import bound
-from attnlab.web.started_processes import Processes
+from attnlab.web.started_processes import StartedProcesses
 
 LONGEST = 20.0
 """Seconds that a question to a model may take here; no answer takes longer than that and a little."""
@@ -117,8 +117,8 @@ def fuzz(folder, monkeypatch, each):
     def refuse(self, *words):
         raise ConfigError(REFUSED)
 
-    monkeypatch.setattr(Processes, "start", refuse)
-    monkeypatch.setattr(Processes, "stop", refuse)
+    monkeypatch.setattr(StartedProcesses, "start", refuse)
+    monkeypatch.setattr(StartedProcesses, "stop", refuse)
     complaints: list[str] = []
     sent = 0
     with page_of(folder, complaints) as address, requests.Session() as session:

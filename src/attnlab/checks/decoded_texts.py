@@ -13,7 +13,7 @@ from attnlab.checks.check import Case, Check
 from attnlab.data.rows import Rows
 from attnlab.evaluation.written_texts import TextWriter
 from attnlab.generation.decoder import PlacedPicture
-from attnlab.generation.target_writer import Source
+from attnlab.generation.target_writer import TargetSource
 from attnlab.metrics.metric import Examples
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
@@ -43,7 +43,7 @@ class TargetStart:
     @classmethod
     def of(cls, rows: Rows, row: int) -> TargetStart:
         ids = [int(token) for token in rows.ragged("ids", row)]
-        picture = Source.of_rows(rows, row).picture
+        picture = TargetSource.of_rows(rows, row).picture
         if rows.has("target"):
             first, *reference, stop = (int(token) for token in rows.ragged("target", row))
             return cls([first], ids, reference, stop, picture)

@@ -91,7 +91,7 @@ def run(
     from attnlab.studies.engines import engine_choice
 
     engine = engine_choice(on, address)
-    asked = Asked(
+    asked = StudyChanges(
         quick=quick, seeds=seeds, set=tuple(set or ()), only=tuple(only or ()), arms=tuple(arm or ())
     )
     chosen = study_of(study, folder, asked, resume=resume)
@@ -132,7 +132,7 @@ def tell(message: str) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class StudyChanges:
     """How the study is to be other than it was written."""
 
     quick: bool = False
@@ -142,7 +142,7 @@ class Asked:
     arms: tuple[str, ...] = ()
 
 
-def study_of(source: str | None, folder: Path | None, asked: Asked, *, resume: bool) -> Study:
+def study_of(source: str | None, folder: Path | None, asked: StudyChanges, *, resume: bool) -> Study:
     """The study that was named, or the one that a folder holds."""
     from attnlab.studies.study_files import adjusted
 
@@ -169,7 +169,7 @@ def study_of(source: str | None, folder: Path | None, asked: Asked, *, resume: b
     return adjusted(stored, **changes)
 
 
-def command(study: str, asked: Asked) -> str:
+def command(study: str, asked: StudyChanges) -> str:
     """The command that runs the same again."""
     words = ["attnlab", "run", study]
     words += ["--quick"] if asked.quick else []

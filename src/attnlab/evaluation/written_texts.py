@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from attnlab.data.example import Example
 from attnlab.data.rows import Rows
 from attnlab.data.sharing import UNSHARED, Sharing
-from attnlab.generation.target_writer import Source, TargetWriter, each_of
+from attnlab.generation.target_writer import TargetSource, TargetWriter, each_of
 from attnlab.metrics import METRICS
 from attnlab.metrics.metric import OF_TEXTS, Examples, Metric
 from attnlab.model.isolation import undisturbed
@@ -66,9 +66,9 @@ class TextWriter(TargetWriter):
         asked = self.asked(count)
         return Examples({GENERATED: asked[REFERENCE], **asked, STOPPED: np.ones(len(asked[REFERENCE]), bool)})
 
-    def source(self, row: int) -> Source:
+    def source(self, row: int) -> TargetSource:
         """What is read before the target."""
-        return Source.of_rows(self.rows, row)
+        return TargetSource.of_rows(self.rows, row)
 
 
 def of_texts(texts: Sequence[str] | Sequence[tuple[str, ...]]) -> NDArray[Any]:

@@ -31,7 +31,7 @@ TOKENS, ROWS = 4096, 64
 
 
 @dataclass(frozen=True)
-class Source:
+class TargetSource:
     """What a target is written for: the ids that are read, special tokens among them, and a picture whose
     patches stand there."""
 
@@ -42,7 +42,7 @@ class Source:
         return len(self.ids)
 
     @classmethod
-    def of_rows(cls, rows: Rows, row: int) -> Source:
+    def of_rows(cls, rows: Rows, row: int) -> TargetSource:
         """What is read before the target: a row of its own, or the part of one that is marked."""
         ids: list[int] = rows.ragged("ids", row).astype(np.int64).tolist()
         ids = ids[: rows.scalar("source", row)] if rows.has("source") else ids
@@ -52,7 +52,7 @@ class Source:
         return cls(ids, PlacedPicture(first, torch.from_numpy(vectors_of(rows.ragged("pixels", row)))))
 
 
-def pictures_of(sources: Sequence[Source]) -> list[PlacedPicture] | None:
+def pictures_of(sources: Sequence[TargetSource]) -> list[PlacedPicture] | None:
     """The picture of each source; None where sources have none."""
     pictures = [source.picture for source in sources if source.picture is not None]
     return pictures or None
@@ -81,14 +81,14 @@ class TargetWriter:
         last = self.tokenizer.form.end or (self.tokenizer.specials.stop,)
         return {token for token in last if token is not None}
 
-    def prompts(self, sources: Sequence[Source]) -> tuple[list[list[int]], list[list[int]] | None]:
+    def prompts(self, sources: Sequence[TargetSource]) -> tuple[list[list[int]], list[list[int]] | None]:
         """What a target is written after, and what stands apart and is read with it."""
         ids = [source.ids for source in sources]
         if self.model.trunk.reads_source:
             return [[ends(self.tokenizer)[0]] for _ in sources], ids
         return ids, None
 
-    def write(self, model: Model, sources: Sequence[Source]) -> list[Written]:
+    def write(self, model: Model, sources: Sequence[TargetSource]) -> list[Written]:
         """Targets of sources that are read side by side."""
         prompts, read = self.prompts(sources)
         if self.beam == 1:
@@ -99,7 +99,7 @@ class TargetWriter:
         best = [texts[0] for texts in self.search(model, sources)]
         return [Written(prompt, text.new, text.stopped) for prompt, text in zip(prompts, best, strict=True)]
 
-    def search(self, model: Model, sources: Sequence[Source]) -> list[list[Hypothesis]]:
+    def search(self, model: Model, sources: Sequence[TargetSource]) -> list[list[Hypothesis]]:
         """The texts that a beam ends with for each source, best first."""
         prompts, read = self.prompts(sources)
         return beam_searches(

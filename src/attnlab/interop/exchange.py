@@ -38,7 +38,7 @@ from attnlab.interop.foreign import (
     save_model,
 )
 from attnlab.interop.onnx import write_onnx
-from attnlab.interop.pictures import drawn_pictures, in_order, picture_scores, without_patch_vector
+from attnlab.interop.picture_models import drawn_pictures, in_order, picture_scores, without_patch_vector
 from attnlab.interop.sentence_layout import SentenceHead
 from attnlab.interop.tokenizer_export import save_tokenizer
 from attnlab.model.heads.labels import Classification, TokenClassification

@@ -33,7 +33,7 @@ from attnlab.interop.certificate import (
 from attnlab.interop.families import FAMILIES
 from attnlab.interop.family import Family, HeadOf, Misfit, misfits
 from attnlab.interop.fields import Settings, Theirs
-from attnlab.interop.pictures import picture_entrance, take_processor, write_processor
+from attnlab.interop.picture_models import picture_entrance, take_processor, write_processor
 from attnlab.interop.sentence_layout import SentenceHead, output_in, sentence_heads, with_dense, write_modules
 from attnlab.interop.weights import WHOLE, Renamed, Weights, open_weights
 from attnlab.model.assemble import build_model

@@ -13,7 +13,7 @@ LEAVES = ("", ".weight", ".bias")
 
 
 @dataclass(frozen=True)
-class Form:
+class TensorForm:
     """How a tensor of theirs becomes one of ours, and back; and its shape by that of ours."""
 
     inward: Callable[[Tensor], Tensor]
@@ -26,22 +26,22 @@ def _side(shape: Sequence[int]) -> int:
     return round((shape[1] / 3) ** 0.5)
 
 
-PATCHES = Form(
+PATCHES = TensorForm(
     inward=lambda tensor: tensor.permute(0, 2, 3, 1).flatten(1),
     outward=lambda own: own.unflatten(1, (_side(own.shape), -1, 3)).permute(0, 3, 1, 2),
     shape=lambda own: (own[0], 3, _side(own), _side(own)),
 )
 """A convolution (D, 3, P, P) over a picture: our map of a patch's pixels, colour by colour, (D, P·P·3)."""
-ONE_MORE = Form(lambda tensor: tensor[0], lambda own: own[None], lambda own: (1, *own))
+ONE_MORE = TensorForm(lambda tensor: tensor[0], lambda own: own[None], lambda own: (1, *own))
 """A dimension of one before all others."""
-CLASS_TOKEN = Form(
+CLASS_TOKEN = TensorForm(
     inward=lambda tensor: torch.cat([tensor[0], torch.zeros_like(tensor[0])]),
     outward=lambda own: own[None, :1],
     shape=lambda own: (1, 1, *own[1:]),
 )
 """The vector (1, 1, D) before a picture's patches: the first of the two rows of our table, of which the
 second, that of patches, is zero."""
-CLASS_VECTOR = Form(
+CLASS_VECTOR = TensorForm(
     inward=lambda tensor: torch.stack([tensor, torch.zeros_like(tensor)]),
     outward=lambda own: own[0],
     shape=lambda own: tuple(own[1:]),
@@ -62,7 +62,7 @@ class Held:
     transposed: bool = False
     needs: str = ""
     lacks: str = ""
-    form: Form | None = None
+    form: TensorForm | None = None
 
     def holds(self, layer: int, known: Container[str]) -> bool:
         def has(module: str) -> bool:
@@ -82,7 +82,7 @@ class Link:
     theirs: str
     ours: tuple[str, ...]
     transposed: bool = False
-    form: Form | None = None
+    form: TensorForm | None = None
 
     def inward(self, tensor: Tensor, rows: Sequence[int]) -> Sequence[Tensor]:
         """Our parameters, of these many rows each, from their tensor."""

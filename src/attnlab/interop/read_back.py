@@ -24,7 +24,7 @@ from attnlab.interop.foreign import CONFIG, ID2LABEL, NULL_THRESHOLD, load_model
 from attnlab.interop.onnx import TOLERANCE
 from attnlab.interop.peft.adapter_files import WEIGHTS as ADAPTER
 from attnlab.interop.peft.adapter_files import read_adapter
-from attnlab.interop.pictures import grid_of, picture_scores
+from attnlab.interop.picture_models import grid_of, picture_scores
 from attnlab.interop.sentence_layout import apply_modules, output_in
 from attnlab.interop.weights import Safe
 from attnlab.model.isolation import AnyModule

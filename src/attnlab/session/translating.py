@@ -22,7 +22,7 @@ from attnlab.data.rows import in_memory
 from attnlab.generation.beam import Hypothesis
 from attnlab.generation.packed_weights import by_columns
 from attnlab.generation.request import several
-from attnlab.generation.target_writer import Source, TargetWriter, each_of
+from attnlab.generation.target_writer import TargetSource, TargetWriter, each_of
 from attnlab.session.predicting import encoding_of, pictured_example
 from attnlab.session.writing import refuse_pictured
 from attnlab.tasks.task import Prediction
@@ -121,16 +121,18 @@ class Translator:
     def is_too_long(self, text: str) -> bool:
         return len(self.trained.tokenizer.encode(text.strip())) > self.room
 
-    def _sources(self, examples: Sequence[Example]) -> list[Source | None]:
+    def _sources(self, examples: Sequence[Example]) -> list[TargetSource | None]:
         """What is read of each example; nothing of an empty text."""
         if isinstance(self.encoding, Pictured):
             read = self.encoding.source_rows(examples)
             rows = in_memory(read, vocabulary=self.trained.tokenizer.size)
-            return [Source.of_rows(rows, row) for row in range(len(rows))]
+            return [TargetSource.of_rows(rows, row) for row in range(len(rows))]
         form = self.trained.tokenizer.form
         if self.trained.reads_source:
-            return [Source(form.single(ids)) if ids else None for ids in self._ids(examples)]
-        return [Source([*form.before, *ids, *form.middle]) if ids else None for ids in self._ids(examples)]
+            return [TargetSource(form.single(ids)) if ids else None for ids in self._ids(examples)]
+        return [
+            TargetSource([*form.before, *ids, *form.middle]) if ids else None for ids in self._ids(examples)
+        ]
 
     def _ids(self, examples: Sequence[Example]) -> list[list[int]]:
         """The ids of each text without special tokens."""
@@ -142,7 +144,7 @@ class Translator:
             self.cuts.count(len(source), len(source) - len(rest))
         return kept
 
-    def _search(self, sources: Sequence[Source]) -> list[list[Candidate]]:
+    def _search(self, sources: Sequence[TargetSource]) -> list[list[Candidate]]:
         trained = self.trained
         size = len(sources) * self.beam * trained.tokenizer.target.size
         work = f"Writing {len(sources):,} texts with a beam of {self.beam}"

@@ -56,7 +56,7 @@ class Series:
         return [total / count for total, count in zip(self.sums, self.counts, strict=True)]
 
 
-class Course:
+class GrowingCourse:
     """Reads what was written since the last look; begins anew where the file was cut, as by a resume."""
 
     def __init__(self, folder: Path):
@@ -122,10 +122,10 @@ class Courses:
     """The courses of runs that were asked for, the oldest given up first."""
 
     def __init__(self, most: int = 64):
-        self.most, self.known = most, dict[Path, Course]()
+        self.most, self.known = most, dict[Path, GrowingCourse]()
 
-    def of(self, folder: Path) -> Course:
-        course = self.known.pop(folder, None) or Course(folder)
+    def of(self, folder: Path) -> GrowingCourse:
+        course = self.known.pop(folder, None) or GrowingCourse(folder)
         self.known[folder] = course
         while len(self.known) > self.most:
             del self.known[next(iter(self.known))]

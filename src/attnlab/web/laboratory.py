@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnlab.web.addresses import NotServedError, folder_at, refuse_outside
-from attnlab.web.course import Course, Courses
+from attnlab.web.course import Courses, GrowingCourse
 from attnlab.web.index import Index, IndexedRun, IndexedStudy
 from attnlab.web.live import Live
-from attnlab.web.started_processes import Processes
+from attnlab.web.started_processes import StartedProcesses
 from attnlab.web.worker_pool import WorkerPool
 
 
@@ -20,7 +20,7 @@ class Laboratory:
     root: Path
     index: Index
     live: Live
-    processes: Processes
+    processes: StartedProcesses
     workers: WorkerPool
     courses: Courses = field(default_factory=Courses)
 
@@ -29,7 +29,7 @@ class Laboratory:
         folder.mkdir(parents=True, exist_ok=True)
         root = folder.resolve()
         index = Index(root)
-        return cls(root, index, Live(index), Processes(), WorkerPool(root, memory=memory))
+        return cls(root, index, Live(index), StartedProcesses(), WorkerPool(root, memory=memory))
 
     def run(self, address: str) -> IndexedRun:
         """A run by its address."""
@@ -52,7 +52,7 @@ class Laboratory:
             raise NotServedError(f'There is no study "{address}" here.')
         return study
 
-    def course(self, run: IndexedRun) -> Course:
+    def course(self, run: IndexedRun) -> GrowingCourse:
         """How a run went so far."""
         refuse_outside(self.root, run.folder)
         return self.courses.of(run.folder)

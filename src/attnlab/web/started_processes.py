@@ -59,7 +59,7 @@ class StartedProcess:
             return ""
 
 
-class Processes:
+class StartedProcesses:
     """What was started from here. What others started is found by the locks of its folders."""
 
     def __init__(self) -> None:

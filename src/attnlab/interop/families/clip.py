@@ -39,7 +39,7 @@ class Inside(Field):
 
 
 @dataclass(frozen=True)
-class Pictures(Field):
+class PicturesAndTexts(Field):
     """The pictures, beside texts."""
 
     def read(self, theirs: Theirs, ours: Settings) -> None:
@@ -52,8 +52,8 @@ class Pictures(Field):
         ours["inputs"] = [{"kind": "image", "size": size, "patch": patch}, {"kind": "text"}]
 
     def write(self, ours: Settings, theirs: Theirs) -> None:
-        choices = ours["inputs"] if isinstance(ours["inputs"], list) else [ours["inputs"]]
-        for choice in choices:
+        inputs = ours.get("inputs")
+        for choice in inputs if isinstance(inputs, list) else ():
             if choice["kind"] == "image":
                 theirs["image_size"], theirs["patch_size"] = choice["size"], choice["patch"]
 
@@ -145,7 +145,7 @@ CLIP = Family(
                 AsTexts("hidden_act", "feedforward", "quick_gelu", words=True),
                 AsTexts("layer_norm_eps", "norm.eps", 1e-5),
                 Fixed("num_channels", 3, "pictures are read in red, green and blue here"),
-                Pictures(),
+                PicturesAndTexts(),
             ),
         ),
     ),

@@ -10,7 +10,7 @@ from attnlab.interop.families.gpt2 import ACTIVATIONS
 from attnlab.interop.family import Family, HeadOf
 from attnlab.interop.fields import Biases, Classes, Field, Fixed, Hidden, Named, Same, Settings, Theirs, whole
 from attnlab.interop.names import CLASS_TOKEN, ONE_MORE, PATCHES, Held
-from attnlab.interop.pictures import OURS
+from attnlab.interop.picture_models import OURS
 from attnlab.model.presets import PRESETS
 
 _BLOCK = "trunk.encoder.blocks.{layer}.residuals."
@@ -18,7 +18,7 @@ _EMBEDDING = "trunk.encoder.embedding."
 
 
 @dataclass(frozen=True)
-class Pictures(Field):
+class PictureSize(Field):
     """The pictures that are read, and with them the length of a row: a class token and the patches."""
 
     size: int = 224
@@ -37,8 +37,8 @@ class Pictures(Field):
         ours["vocabulary"] = 2
 
     def write(self, ours: Settings, theirs: Theirs) -> None:
-        inputs = ours["inputs"]
-        if inputs["kind"] == "image":
+        inputs = ours.get("inputs")
+        if isinstance(inputs, dict) and inputs["kind"] == "image":
             theirs["image_size"], theirs["patch_size"] = inputs["size"], inputs["patch"]
 
 
@@ -57,7 +57,7 @@ VIT = Family(
         Same("attention_probs_dropout_prob", "attention_dropout", 0.0),
         Biases("qkv_bias", ("query_key_value",)),
         Fixed("num_channels", 3, "pictures are read in red, green and blue here"),
-        Pictures(),
+        PictureSize(),
     ),
     names={
         "embeddings.cls_token": Held((_EMBEDDING + "tokens.weight",), form=CLASS_TOKEN),

@@ -24,7 +24,7 @@ MOST = 20
 class PairedValues:
     """The folders of the runs, the first of which the others are set beside."""
 
-    folders: list[str]
+    folders: tuple[str, ...]
 
 
 def paired(asked: WorkerRequest) -> Parts:

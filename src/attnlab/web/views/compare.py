@@ -45,7 +45,7 @@ from attnlab.studies.outcome import NoteKind
 from attnlab.studies.side_by_side import SideBySide, side_by_side
 from attnlab.studies.side_by_side_table import measures_table
 from attnlab.web.addresses import address_of, refuse_outside
-from attnlab.web.course import Course
+from attnlab.web.course import GrowingCourse
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, nodes, plots_of, template
@@ -187,7 +187,7 @@ def paired_table(laboratory: Laboratory, names: Sequence[Name], answer: Mapping[
     )
 
 
-def curves_figure(names: Sequence[Name], courses: Sequence[Course]) -> Figure:
+def curves_figure(names: Sequence[Name], courses: Sequence[GrowingCourse]) -> Figure:
     """A curve a run, for each quantity that any of them has."""
     kept = [
         name

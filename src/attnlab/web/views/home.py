@@ -20,7 +20,7 @@ from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, region, template
-from attnlab.web.views.rows import page_of, row_of
+from attnlab.web.views.rows import last_words, page_of, row_of
 
 COLUMNS = (
     ("", "picked"),
@@ -153,10 +153,8 @@ def started(laboratory: Laboratory) -> Markup:
             continue
         if one.code is None:
             lines.append(element("p", inline(("◐ ", "Starting ", address, ": ", one.words)), class_="notice"))
-        elif one.code:
-            said = element("pre", one.log[-600:], class_="command")
-            text = element("p", inline(("✗ ", f"{one.words} ended with code {one.code}:")))
-            lines.append(element("div", text, said, class_="notice notice-invalid"))
+        else:
+            lines.append(last_words(one))
     return Markup("").join(lines)
 
 

@@ -41,7 +41,7 @@ PICTURED = {"masks": "mask", "positions": "positions", "attention": "feature_map
 FIELDS = {"masks": "model.mask", "positions": "model.positions"}
 
 
-class Drawn(BaseModel):
+class DrawnChoice(BaseModel):
     """A variant with its options as text, such as window(size=8)."""
 
     table: Annotated[str, Field(max_length=40)]
@@ -81,7 +81,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return part_page(table, entry, drawn).html()
 
     @router.post("/api/picture")
-    async def drawn(asked: Drawn) -> dict[str, Any]:
+    async def drawn(asked: DrawnChoice) -> dict[str, Any]:
         """The picture of a variant with these options."""
         refuse_unknown(asked.table)
         shown = await picture(laboratory, asked.table, asked.choice, fail=True)

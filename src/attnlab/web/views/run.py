@@ -22,14 +22,13 @@ from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
 from attnlab.web.views import run_nodes
-from attnlab.web.views.rows import page_of
-from attnlab.web.views.starting import last_words
+from attnlab.web.views.rows import last_words, page_of
 
 LIMITS = ("steps", "tokens", "epochs", "flops", "seconds")
 LIVE = ("summary", "notices", "samples", "checks", "checkpoints", "warnings")
 
 
-class Budget(BaseModel):
+class LongerBudget(BaseModel):
     """A longer budget for a run that is resumed; empty values leave it as it is."""
 
     limit: Annotated[str, Field(pattern="^(|steps|tokens|epochs|flops|seconds)$")] = ""
@@ -64,7 +63,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "It saves and ends after this step.", "process": process}
 
     @router.post("/api/resume/{address:path}")
-    def resume(address: str, budget: Budget) -> dict[str, Any]:
+    def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
         """Resume a run, with a longer budget where one is given."""
         own = laboratory.run(address)
         laboratory.model_folder(address)
@@ -74,7 +73,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def resume_command(folder: Path, budget: Budget) -> list[str]:
+def resume_command(folder: Path, budget: LongerBudget) -> list[str]:
     """The command that continues a run."""
     longer = (
         [] if not budget.amount.strip() else ["--set", f"training.budget.{budget.limit}={amount_of(budget)}"]
@@ -82,7 +81,7 @@ def resume_command(folder: Path, budget: Budget) -> list[str]:
     return ["train", "--resume", "--out", str(folder), *longer]
 
 
-def amount_of(budget: Budget) -> str:
+def amount_of(budget: LongerBudget) -> str:
     """A number that a person wrote, as a setting has it."""
     text = budget.amount.replace(",", "").replace(" ", "").strip()
     try:
@@ -113,7 +112,7 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
     shown: dict[str, str] = {"headline": run_nodes.headline(run)}
     parts = run_nodes.live_parts(run, course)
     shown |= {name: str(nodes(parts[name])) for name in LIVE}
-    shown["notices"] += failed_start(laboratory, run)
+    shown["notices"] += str(failed_start(laboratory, run))
     shown["actions"] = actions(run)
     figures = run_nodes.curves(run, course)
     shown |= {
@@ -128,8 +127,7 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
 def failed_start(laboratory: Laboratory, run: IndexedRun) -> Markup:
     """Why a run did not resume when the page started it: it wrote nothing since, so its record cannot say."""
     started = laboratory.processes.started.get(run.folder)
-    silent = started is not None and run.heard < started.began
-    return last_words(laboratory, run.folder) if silent else Markup("")
+    return Markup("") if started is None or run.heard > started.began else last_words(started)
 
 
 def actions(run: IndexedRun) -> Markup:

@@ -46,7 +46,7 @@ from attnlab.runs.metrics_file import METRICS_FILE, last_events
 from attnlab.runs.record import RECORD, RunRecord
 from attnlab.runs.result import RunState
 from attnlab.runs.summary import read_baselines
-from attnlab.web.course import Course
+from attnlab.web.course import GrowingCourse
 from attnlab.web.index import IndexedRun
 from attnlab.web.views.rows import score_of, state_of
 
@@ -107,7 +107,7 @@ def notices(run: IndexedRun) -> list[Node]:
     return shown
 
 
-def live_parts(run: IndexedRun, course: Course) -> dict[str, list[Node]]:
+def live_parts(run: IndexedRun, course: GrowingCourse) -> dict[str, list[Node]]:
     return {
         "notices": notices(run),
         "summary": [facts(run, course)],
@@ -118,7 +118,7 @@ def live_parts(run: IndexedRun, course: Course) -> dict[str, list[Node]]:
     }
 
 
-def facts(run: IndexedRun, course: Course) -> Definitions:
+def facts(run: IndexedRun, course: GrowingCourse) -> Definitions:
     """How far it is, and what it costs."""
     result, record = run.summary.result, record_of(run.folder)
     items: list[tuple[Inline, Inline]] = [("state", state_of(run)), ("score", score_of(run))]
@@ -137,13 +137,13 @@ def facts(run: IndexedRun, course: Course) -> Definitions:
     return Definitions(items, "facts")
 
 
-def _last(course: Course, name: str) -> float | None:
+def _last(course: GrowingCourse, name: str) -> float | None:
     series = course.series.get(name)
     return series.values[-1] if series is not None and series.at else None
 
 
 # ---------------------------------------------------------------- curves
-def curves(run: IndexedRun, course: Course) -> list[Node]:
+def curves(run: IndexedRun, course: GrowingCourse) -> list[Node]:
     """Losses and scores, and what training cost, over steps, tokens, FLOPs or seconds."""
     if not course.series:
         return [Sentence("No step was taken yet.", "fine")]
@@ -169,7 +169,7 @@ def baselines_of(folder: Path) -> Sequence[Any]:
 def _figure(
     anchor: str,
     quantities: Mapping[str, Sequence[str]],
-    course: Course,
+    course: GrowingCourse,
     levels: Sequence[Level],
     run: IndexedRun,
 ) -> Figure:

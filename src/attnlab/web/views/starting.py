@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 from markupsafe import Markup
@@ -40,16 +38,6 @@ def routes(laboratory: Laboratory) -> APIRouter:
         ).html()
 
     return router
-
-
-def last_words(laboratory: Laboratory, folder: Path) -> Markup:
-    """Why what was started here ended before its time, as it said itself."""
-    started = laboratory.processes.started.get(folder)
-    if started is None or not started.failed:
-        return Markup("")
-    why = element("p", f"✗ {started.words} ended with code {started.code}. Its last words:")
-    log = element("pre", started.log, class_="command", tabindex=0)
-    return element("div", why, log, class_="notice notice-invalid")
 
 
 def regions_of(laboratory: Laboratory, address: str) -> Regions:

@@ -30,9 +30,8 @@ from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, nodes, plots_of, region, template
 from attnlab.web.views.home import studies as studies_list
-from attnlab.web.views.rows import page_of, progress_bar, score_of, state_of
+from attnlab.web.views.rows import last_words, page_of, progress_bar, score_of, state_of
 from attnlab.web.views.run import file_answer
-from attnlab.web.views.starting import last_words
 
 Name = Annotated[str, Field(max_length=200)]
 
@@ -45,7 +44,7 @@ class NewStudy(BaseModel):
     seeds: Annotated[str, Field(max_length=8)] = ""
 
 
-class Grown(BaseModel):
+class StudyGrowth(BaseModel):
     """More of a study: a number of seeds, or a further arm with what it changes."""
 
     seeds: Annotated[str, Field(max_length=8)] = ""
@@ -111,7 +110,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "Its runs save and end after this step."}
 
     @router.post("/api/studies/resume/{address:path}")
-    def resume(address: str, grown: Grown) -> dict[str, Any]:
+    def resume(address: str, grown: StudyGrowth) -> dict[str, Any]:
         """Resume a study, with more seeds or a further arm where they are given."""
         own = laboratory.study(address)
         command = ["run", "--resume", "--out", str(own.folder), *growth(grown)]
@@ -121,7 +120,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def growth(grown: Grown) -> list[str]:
+def growth(grown: StudyGrowth) -> list[str]:
     """The options of what a study has more."""
     words = ["--seeds", str(whole_number(grown.seeds, "The number of seeds"))] if grown.seeds.strip() else []
     if bool(grown.arm.strip()) != bool(grown.changes.strip()):
@@ -194,7 +193,7 @@ def regions_of(laboratory: Laboratory, study: IndexedStudy) -> Regions:
         "headline": headline(study, runs),
         "grid": grid(study, runs),
         "actions": actions(study),
-        "said": Markup("") if study.process else last_words(laboratory, study.folder),
+        "said": said(laboratory, study),
         "ended": "" if study.process else str(study.stamp[1]),
     }
 
@@ -260,6 +259,12 @@ def cell_of(run: IndexedRun | None, span: tuple[float, float] | None) -> Markup:
     whose = element("span", f"{run.folder.parent.name}, {run.folder.name}: ", class_="hidden")
     link = element("a", whose, inline(score_of(run)), href=page_of(run.address))
     return inline((state_of(run), " ")) + inline(curve) + bar + Markup(" ") + link
+
+
+def said(laboratory: Laboratory, study: IndexedStudy) -> Markup:
+    """Why a study that was started here ended before its answer."""
+    started = laboratory.processes.started.get(study.folder)
+    return Markup("") if started is None or study.process else last_words(started)
 
 
 def actions(study: IndexedStudy) -> Markup:

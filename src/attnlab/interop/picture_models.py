@@ -25,7 +25,8 @@ OURS = (0.5, 0.5, 0.5)
 
 def picture_settings(settings: Settings) -> PictureGrid | None:
     """The pictures that a model of these settings reads; None where it reads none."""
-    choices = settings["inputs"] if isinstance(settings["inputs"], list) else [settings["inputs"]]
+    inputs = settings.get("inputs", [])  # which a model of texts alone does not name
+    choices = inputs if isinstance(inputs, list) else [inputs]
     options = next((choice for choice in choices if choice["kind"] == "image"), None)
     return None if options is None else PictureGrid(options["size"], options["patch"])
 
@@ -99,7 +100,7 @@ def in_order(settings: Settings, weights: Mapping[str, Tensor]) -> tuple[Setting
     their order, and nothing else that all of them share."""
     grid, own = picture_settings(settings), dict(weights)
     place = "trunk.encoder.embedding."
-    alone = not isinstance(settings["inputs"], list)
+    alone = not isinstance(settings.get("inputs"), list)
     if grid is None or not alone or settings["family"] != "encoder":
         return settings, own
     if settings["positions"]["kind"] != "learned" or settings["vocabulary"] != 2:
