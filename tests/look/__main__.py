@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.browser import Page
 from tests.explain.pages import PAGES
-from tests.look import notebooks, terminals
+from tests.look import notebooks, terminals, views
 from tests.studies.look import REPORTS, WIDTHS, install, reports, take
 
 
@@ -44,6 +44,8 @@ def everything(tab: Page, out: Path, names: tuple[str, ...]) -> None:
     if any(wanted(f"report-{name}") for name in REPORTS):
         for name, file in reports(out).items():
             pages(tab, f"report-{name}", file, out)
+    if shown := [name for name in map("view-{}".format, views.VIEWS) if wanted(name)]:
+        views.pictures(tab, out, shown)
     for name in filter(wanted, terminals.COMMANDS):
         picture(tab, terminals.drawn(name, out), out / f"{name}.png")
     for name, file in notebooks.written(out):
