@@ -356,3 +356,26 @@ def test_the_roundings_of_a_gradient_are_measured(tmp_path, monkeypatch):
     train(settings(), tmp_path / "run")
     assert min(v for name, v in measured[0].items() if name.endswith("key.bias")) > 0.05
     assert max(v for name, v in measured[0].items() if name.endswith("weight")) < 1e-4
+
+
+@pytest.mark.parametrize("rank", [1, 8])
+def test_what_is_made_orthogonal_may_differ_by_its_enlarged_roundings(rank):
+    """Rows of a head of two classes are each other's negatives: the other direction is rounding errors alone."""
+    rows = torch.randn(rank, 64, generator=torch.Generator().manual_seed(0))
+    gradient = torch.cat([rows, -rows]) if rank == 1 else rows
+    weights = {
+        "head.weight": 0.1 * torch.randn(len(gradient), 64, generator=torch.Generator().manual_seed(1))
+    }
+    inputs = StepInputs(
+        weights,
+        {"head.weight": gradient},
+        {"head.weight/momentum_buffer": 0.3 * gradient},
+        norm=1.0,
+        rate=1.0,
+        clipping=0.946,
+        matrices=frozenset(weights),
+    )
+    outcome = StepOutcome(config(training={"optimizer": "muon"}).training, None, inputs, {}, 3e-5)
+    enlarged = outcome.roundings()["head.weight"]
+    assert enlarged > 1e-5 if rank == 1 else enlarged < 1e-5
+    assert enlarged < 1e-3

@@ -40,6 +40,19 @@ class StepOutcome:
         inputs = inputs or self.inputs
         return self.against(updated(self.settings.optimizer, self.model, inputs, **options))
 
+    def roundings(self) -> dict[str, float]:
+        """How far each update comes out otherwise when its gradient is another by a rounding: an update that
+        is made orthogonal enlarges what is small of a matrix, and rounding errors with it."""
+        nudged = replace(self.inputs, clipping=self.inputs.clipping * (1 + torch.finfo(torch.float32).eps))
+        usual, other = (
+            updated(self.settings.optimizer, self.model, inputs) for inputs in (self.inputs, nudged)
+        )
+        starts = {name: self.inputs.weights[name].double() for name in self.inputs.gradients}
+        return {
+            name: distance(other[name].double() - start, usual[name].double() - start)
+            for name, start in starts.items()
+        }
+
     def against(self, expected: Mapping[str, Tensor]) -> tuple[str | None, float]:
         worst: tuple[str | None, float] = (None, 0.0)
         largest = 0.0
@@ -58,6 +71,12 @@ class StepOutcome:
             return self.worst(inputs, **options)[0] is None
         except (KeyError, TypeError, ValueError):  # an option that this optimizer does not have
             return False
+
+
+def distance(one: Tensor, other: Tensor) -> float:
+    """As a share of the other; 1 where that is nothing."""
+    size = float(other.double().norm())
+    return float((one.double() - other.double()).norm()) / size if size else 1.0
 
 
 def off(got: Tensor, wanted: Tensor, start: Tensor | None, close: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from attnlab.checks.plain_step import (
     options_of,
     target_count,
 )
-from attnlab.checks.step_causes import StepOutcome, cause_of
+from attnlab.checks.step_causes import StepOutcome, cause_of, distance
 from attnlab.config.streams import stream_seed
 from attnlab.data.batch import Batch
 from attnlab.data.loader import Loader
@@ -253,7 +253,9 @@ class StepReplay:
         outcome = StepOutcome(self.settings, self.loop.model, inputs, self._actual(inputs), close)
         name, gap = outcome.worst()
         if name is not None:
-            outcome = replace(outcome, inputs=replace(inputs, noise=self._noise(kept)))
+            noise, roundings = self._noise(kept), outcome.roundings()
+            noise = {name: max(share, roundings.get(name, 0.0)) for name, share in noise.items()}
+            outcome = replace(outcome, inputs=replace(inputs, noise=noise))
             name, gap = outcome.worst()
         self.result.steps.append(int(after.steps))
         self.result.tensors = len(inputs.weights)
@@ -301,12 +303,6 @@ class StepReplay:
 def set_weights(parameters: Mapping[str, nn.Parameter], values: Mapping[str, Tensor]) -> None:
     for name, value in values.items():
         parameters[name].copy_(value)
-
-
-def distance(one: Tensor, other: Tensor) -> float:
-    """As a share of the other; 1 where that is nothing."""
-    size = float(other.double().norm())
-    return float((one.double() - other.double()).norm()) / size if size else 1.0
 
 
 def amounts_of(state: Mapping[str, Any]) -> Amounts:
