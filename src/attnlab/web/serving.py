@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import uvicorn
@@ -44,7 +44,8 @@ def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int)
         h11_max_incomplete_event_size=1 << 16,
         ws="none",
     )
-    EndingServer(settings, laboratory).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again once it has ended
+        EndingServer(settings, laboratory).run(sockets=[listening])
 
 
 class EndingServer(uvicorn.Server):
