@@ -22,11 +22,11 @@ SEEDS = 20
 
 def setup_of(name, **changes):
     """A ready config, its own in all but its text."""
+    if load(name).data.corpus.kind == "shapes":
+        return set_up(load(name, set={"data.corpus.examples": 400, **changes}))
     made = {"answering": "facts(examples=600)", "seq2seq": "number_words(examples=600)"}  # on the spot
     if load(name).task.kind in made:
         return set_up(load(name, set={"data.corpus": made[load(name).task.kind], **changes}))
-    if load(name).data.corpus.kind == "shapes":
-        return set_up(load(name, set={"data.corpus.examples": 400, **changes}))
     if load(name).task.kind == "tagging":
         changes = {"data.corpus": str(small_run.tagged(shared())), **SMALL_TEXT, **changes}
         return set_up(load(name, set=changes))

@@ -10,7 +10,6 @@ import torch
 
 from attnlab.config.files import load, parse_override
 from attnlab.session.sentence_probes import evaluate_probes
-from attnlab.web.actions import ACTIONS
 from attnlab.web.actions.write import HALF
 from tests.web.asking import KINDS
 
@@ -53,7 +52,7 @@ def test_what_a_run_says_it_can_is_what_it_answers(kind, ask):
             assert "done" in last, (action, last)
 
 
-@pytest.mark.parametrize("action", sorted(set(ACTIONS) - {"config", "mask", "positions", "feature_map"}))
+@pytest.mark.parametrize("action", ["facts", "query", "card", "mask", "positions", "feature_map", *ASKED])
 def test_values_that_nobody_asked_for_are_a_sentence(action, ask):
     assert "wrong" in ask.error(action, "causal", wrong=1) or action == "facts"
 
@@ -195,6 +194,37 @@ def test_bad_values_are_refused_in_a_sentence(ask):
     assert "predicts labels" in ask.error("write", "classification", prompt="a")
     assert "no tokens" in ask.error("losses", "causal", text="  ")
     assert "worker's actions" in ask.error("delete", "causal")
+
+
+NASTY = [None, -1, 10**30, 1e308, math.nan, True, "x" * 2000, "\ud800", "\0", "", [], {}, [[]], [None]]
+NASTY += [[[1e9, 2]]]
+RUNS = dict.fromkeys(("write", "losses", "attention", "without_heads", "patch_texts"), "causal")
+RUNS |= {"fill": "masked", "classify": "classification", "tag": "tagging", "answer": "answering"}
+RUNS |= {"search": "similarity", "translate": "seq2seq"}
+RUNS |= dict.fromkeys(("query", "mask", "positions", "config"))
+OTHERS = {
+    "write": ("rule", "temperature", "top_p", "top_k", "seed", "beyond"),
+    "without_heads": ("pair",),
+    "attention": ("pair",),
+    "patch_texts": ("at",),
+    "search": ("file", "top"),
+    "translate": ("beam", "best", "penalty", "cut"),
+    "query": ("keys", "target", "scale", "tolerance", "text", "layer", "head"),
+    "mask": ("config", "set", "text", "documents", "padding", "masks"),
+    "positions": ("config", "set", "length"),
+    "config": ("config", "settings", "set"),
+}
+
+
+@pytest.mark.parametrize("action", RUNS)
+def test_no_value_makes_a_fault(action, ask):
+    """Whatever stands in a request is answered, or refused in a sentence."""
+    usual = ASKED.get(action, {"target": [0.25] * 4} if action == "query" else {})
+    for field in {*usual, *OTHERS.get(action, ())}:
+        for value in NASTY:
+            _, last = ask(action, RUNS[action], **{**usual, field: value})
+            assert "fault" not in last, (field, value, last)
+            assert "done" in last or len(last["error"].split()) > 3, (field, value, last)
 
 
 # ---------------------------------------------------------------- without a model

@@ -270,6 +270,9 @@ def test_masks_positions_and_features_follow_their_options(page, ask):
     page.tab.until("document.getElementById('positions-title').textContent === 'What is added to a score'")
     alibi = ask.done("positions", set=["model.positions=alibi", "model.width=64", "model.heads=4"], length=24)
     assert page.text("#positions-headline") == alibi["headline"]
+    page.tab.size(390, 900)
+    page.tab.until("document.querySelector('#by-distance svg').getAttribute('width') <= 358")  # drawn anew
+    page.tab.size(1280, 900)
     page.run("document.querySelector('#kinds [value=features]').click()")
     page.tab.until("document.getElementById('feature-formula').textContent !== ''")
     page.quiet()
@@ -325,3 +328,5 @@ def test_pages_of_runs_that_are_not_there_or_damaged_say_so(page, served, own):
     (broken / "run.json").write_text("{")
     assert own.ask("/api/ask/facts/broken", "POST").status in (400, 404)
     assert own.ask("/api/ask/losses/causal", "POST", {"text": "a", "wrong": 1}).status == 400
+    assert own.ask("/api/ask/mask", "POST", {"\ud800": 1}).status == 400
+    assert own.ask("/api/ask/mask", "POST", {"text": "a", "masks": "\ud800"}).status == 400

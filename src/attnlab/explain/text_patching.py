@@ -46,7 +46,8 @@ class TextPatching:
     heads: Sequence[Sequence[float]]
     measure: str
     apart: float
-    """How far the two outputs are from each other, in the measure's own unit."""
+    """How far the two outputs are from each other, in `unit`."""
+    unit: str
     at: int
 
     def as_json(self) -> dict[str, Any]:
@@ -86,6 +87,7 @@ def patch_texts(model: Model, first: RowOfText, second: RowOfText, *, at: int = 
         heads=of_heads,
         measure=measure,
         apart=compare.apart,
+        unit="nats" if compare.of_words else "",
         at=place,
     )
 

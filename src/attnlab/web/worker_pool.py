@@ -27,7 +27,7 @@ class WorkerError(Exception):
     person's."""
 
     def __init__(self, sentence: str, *, fault: bool = False):
-        super().__init__(sentence)
+        super().__init__(sentence.encode("utf-8", "replace").decode())  # half of a character is in no answer
         self.fault = fault
 
 

@@ -161,7 +161,7 @@ const patching = () => {
         sentence: "Share of the way by one head at all places.",
         said: (row, column, value) => `${rows[row]}, head ${column}: ${told(value)} of the way` });
     }
-    byId("patched-note").textContent = `Shown: ${done.measure}. The two outputs are ${short(done.apart)} apart. Below 0 the output goes further away.`;
+    byId("patched-note").textContent = `Shown: ${done.measure}. The two outputs are ${short(done.apart)}${done.unit && ` ${done.unit}`} apart. Below 0 the output goes further away.`;
     announce(byId("patched-headline").textContent);
   });
 };

@@ -20,7 +20,16 @@ const following = (name, work) => {
 };
 
 // ---------------------------------------------------------------- a curve
-const chart = (host, lines, { x, y, sentence }) => {
+// Drawn at the width that there is, and anew when that changes.
+const charts = new Map();
+const chart = (host, lines, about) => {
+  const known = charts.has(host);
+  charts.set(host, () => drawChart(host, lines, about));
+  charts.get(host)();
+  let width = host.clientWidth;
+  if (!known) new ResizeObserver(() => { if (host.clientWidth && host.clientWidth !== width) { width = host.clientWidth; charts.get(host)(); } }).observe(host);
+};
+const drawChart = (host, lines, { x, y, sentence }) => {
   const [wide, high, left, below, right] = [Math.min(640, host.clientWidth || 640), 220, 48, 40, 12];
   const all = lines.flatMap((line) => line.points);
   const range = (values) => { const [low, top] = [Math.min(...values), Math.max(...values)]; return top - low < 1e-9 ? [low - 0.5, top + 0.5] : [low, top]; };

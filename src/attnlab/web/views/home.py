@@ -20,7 +20,8 @@ from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, region, template
-from attnlab.web.views.rows import last_words, page_of, row_of
+from attnlab.web.views.rows import page_of, row_of
+from attnlab.web.views.starting import last_words
 
 COLUMNS = (
     ("", "picked"),

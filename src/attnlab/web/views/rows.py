@@ -15,7 +15,6 @@ from attnlab.metrics.measures import title_of
 from attnlab.runs.listing import metric_number, sparkline
 from attnlab.runs.result import RunState
 from attnlab.web.index import NEWS, IndexedRun
-from attnlab.web.started_processes import StartedProcess
 
 Span = tuple[float, float] | None
 
@@ -111,12 +110,3 @@ def row_of(run: IndexedRun, span: Span) -> Markup:
 
 def unsound_phrase(run: IndexedRun) -> Inline:
     return listed(run.summary.result.failures)
-
-
-def last_words(started: StartedProcess) -> Markup:
-    """What a process said last that was started here and failed; nothing of one that did not."""
-    if not started.failed:
-        return Markup("")
-    why = element("p", f"✗ {started.words} ended with code {started.code}:")
-    log = element("pre", started.log[-600:], class_="command", tabindex=0)
-    return element("div", why, log, class_="notice notice-invalid")

@@ -22,7 +22,8 @@ from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
 from attnlab.web.views import run_nodes
-from attnlab.web.views.rows import last_words, page_of
+from attnlab.web.views.rows import page_of
+from attnlab.web.views.starting import last_words
 
 LIMITS = ("steps", "tokens", "epochs", "flops", "seconds")
 LIVE = ("summary", "notices", "samples", "checks", "checkpoints", "warnings")
@@ -112,7 +113,7 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
     shown: dict[str, str] = {"headline": run_nodes.headline(run)}
     parts = run_nodes.live_parts(run, course)
     shown |= {name: str(nodes(parts[name])) for name in LIVE}
-    shown["notices"] += str(failed_start(laboratory, run))
+    shown["notices"] += failed_start(laboratory, run)
     shown["actions"] = actions(run)
     figures = run_nodes.curves(run, course)
     shown |= {
@@ -127,7 +128,8 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
 def failed_start(laboratory: Laboratory, run: IndexedRun) -> Markup:
     """Why a run did not resume when the page started it: it wrote nothing since, so its record cannot say."""
     started = laboratory.processes.started.get(run.folder)
-    return Markup("") if started is None or run.heard > started.began else last_words(started)
+    silent = started is not None and run.heard < started.began
+    return last_words(started) if silent else Markup("")
 
 
 def actions(run: IndexedRun) -> Markup:

@@ -13,6 +13,7 @@ from attnlab.web.addresses import folder_at
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, region
+from attnlab.web.started_processes import StartedProcess
 from attnlab.web.views.rows import page_of
 
 
@@ -38,6 +39,15 @@ def routes(laboratory: Laboratory) -> APIRouter:
         ).html()
 
     return router
+
+
+def last_words(started: StartedProcess | None) -> Markup:
+    """Why what was started here ended before its time, as it said itself; nothing of what did not fail."""
+    if started is None or not started.failed:
+        return Markup("")
+    why = element("p", f"✗ {started.words} ended with code {started.code}. Its last words:")
+    log = element("pre", started.log, class_="command", tabindex=0)
+    return element("div", why, log, class_="notice notice-invalid")
 
 
 def regions_of(laboratory: Laboratory, address: str) -> Regions:

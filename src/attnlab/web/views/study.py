@@ -30,8 +30,9 @@ from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, nodes, plots_of, region, template
 from attnlab.web.views.home import studies as studies_list
-from attnlab.web.views.rows import last_words, page_of, progress_bar, score_of, state_of
+from attnlab.web.views.rows import page_of, progress_bar, score_of, state_of
 from attnlab.web.views.run import file_answer
+from attnlab.web.views.starting import last_words
 
 Name = Annotated[str, Field(max_length=200)]
 
@@ -193,7 +194,7 @@ def regions_of(laboratory: Laboratory, study: IndexedStudy) -> Regions:
         "headline": headline(study, runs),
         "grid": grid(study, runs),
         "actions": actions(study),
-        "said": said(laboratory, study),
+        "said": Markup("") if study.process else last_words(laboratory.processes.started.get(study.folder)),
         "ended": "" if study.process else str(study.stamp[1]),
     }
 
@@ -259,12 +260,6 @@ def cell_of(run: IndexedRun | None, span: tuple[float, float] | None) -> Markup:
     whose = element("span", f"{run.folder.parent.name}, {run.folder.name}: ", class_="hidden")
     link = element("a", whose, inline(score_of(run)), href=page_of(run.address))
     return inline((state_of(run), " ")) + inline(curve) + bar + Markup(" ") + link
-
-
-def said(laboratory: Laboratory, study: IndexedStudy) -> Markup:
-    """Why a study that was started here ended before its answer."""
-    started = laboratory.processes.started.get(study.folder)
-    return Markup("") if started is None or study.process else last_words(started)
 
 
 def actions(study: IndexedStudy) -> Markup:
