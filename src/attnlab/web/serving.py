@@ -23,6 +23,7 @@ def bound(host: str, port: int) -> Iterator[tuple[socket.socket, Door]]:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
+            listening.listen(2048)  # whoever comes before the server is ready waits, and is not refused
         except OSError as error:
             raise ConfigError(
                 f"{host}:{port} cannot be listened on: {error.strerror or error}. Give another --port (0: "
