@@ -134,12 +134,19 @@ class Index:
     """Whether the last refresh found a run or study that came, went or is in another state."""
     _states: dict[str, object] = field(default_factory=dict)
     _followers: dict[str, Follower] = field(default_factory=dict)
+    version: int = 0
+    """Grows with each refresh that found something new."""
+    _begun: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> set[str]:
         """The addresses of what has changed, come or gone. Who reads `runs` meanwhile sees them as they were
-        before, all of them."""
+        before, all of them; one refresh serves all who asked for it before it began."""
+        asked = time.monotonic()
         with self._lock:
+            if self._begun > asked:
+                return set()
+            self._begun = time.monotonic()
             found = dict(places(self.root))
             held = locked_files()
             changed = {address for address in (*self.runs, *self.studies) if address not in found}
@@ -158,6 +165,7 @@ class Index:
             states: dict[str, object] = {address: run.state for address, run in runs.items()}
             states |= {address: bool(study.process) for address, study in studies.items()}
             self.turned, self._states = states != self._states, states
+            self.version += bool(changed)
             return changed
 
     def _read_run(

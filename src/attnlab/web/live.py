@@ -112,9 +112,11 @@ class Live:
 
     async def run(self) -> None:
         """Look again and again, while anybody watches."""
+        seen = -1
         while True:
             await self._watched.wait()
-            changed = await asyncio.to_thread(self.index.refresh)
+            await asyncio.to_thread(self.index.refresh)
+            changed, seen = self.index.version != seen, self.index.version  # whoever found it
             for topic in [topic for topic in self.topics.values() if topic.viewers]:
                 topic.stale |= bool(changed)
                 waited = time.monotonic() - topic.computed_at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import uvicorn
@@ -23,6 +23,7 @@ def bound(host: str, port: int) -> Iterator[tuple[socket.socket, Door]]:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
+            listening.listen(2048)  # whoever comes before the server is ready waits, and is not refused
         except OSError as error:
             raise ConfigError(
                 f"{host}:{port} cannot be listened on: {error.strerror or error}. Give another --port (0: "
@@ -44,7 +45,8 @@ def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int)
         h11_max_incomplete_event_size=1 << 16,
         ws="none",
     )
-    EndingServer(settings, laboratory).run(sockets=[listening])
+    with suppress(KeyboardInterrupt):  # uvicorn raises it again once it has ended
+        EndingServer(settings, laboratory).run(sockets=[listening])
 
 
 class EndingServer(uvicorn.Server):

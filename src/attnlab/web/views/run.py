@@ -113,7 +113,7 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
     shown: dict[str, str] = {"headline": run_nodes.headline(run)}
     parts = run_nodes.live_parts(run, course)
     shown |= {name: str(nodes(parts[name])) for name in LIVE}
-    shown["notices"] += failed_start(laboratory, run)
+    shown["notices"] += str(failed_start(laboratory, run))
     shown["actions"] = actions(run)
     figures = run_nodes.curves(run, course)
     shown |= {
