@@ -360,22 +360,16 @@ def test_the_roundings_of_a_gradient_are_measured(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("rank", [1, 8])
 def test_what_is_made_orthogonal_may_differ_by_its_enlarged_roundings(rank):
-    """Rows of a head of two classes are each other's negatives: the other direction is rounding errors alone."""
-    rows = torch.randn(rank, 64, generator=torch.Generator().manual_seed(0))
-    gradient = torch.cat([rows, -rows]) if rank == 1 else rows
-    weights = {
-        "head.weight": 0.1 * torch.randn(len(gradient), 64, generator=torch.Generator().manual_seed(1))
-    }
-    inputs = StepInputs(
-        weights,
-        {"head.weight": gradient},
-        {"head.weight/momentum_buffer": 0.3 * gradient},
-        norm=1.0,
-        rate=1.0,
-        clipping=0.946,
-        matrices=frozenset(weights),
-    )
+    """Rows of a head of two classes are each other's negatives: all else of it is rounding errors."""
+    numbers = torch.Generator().manual_seed(0)
+    rows = torch.randn(rank, 64, generator=numbers)
+    rounded = 1 + 1e-7 * torch.randn(64, generator=numbers)
+    gradient = torch.cat([rows, -rows * rounded]) if rank == 1 else rows
+    weights = {"head.weight": 0.1 * torch.randn(len(gradient), 64, generator=numbers)}
+    gradients, moments = {"head.weight": gradient}, {"head.weight/momentum_buffer": 0.3 * gradient}
+    own = {"norm": 1.0, "rate": 1.0, "clipping": 0.946, "matrices": frozenset(weights)}
+    inputs = StepInputs(weights, gradients, moments, **own)
     outcome = StepOutcome(config(training={"optimizer": "muon"}).training, None, inputs, {}, 3e-5)
     enlarged = outcome.roundings()["head.weight"]
-    assert enlarged > 1e-5 if rank == 1 else enlarged < 1e-5
+    assert (enlarged > 1e-5) == (rank == 1)
     assert enlarged < 1e-3

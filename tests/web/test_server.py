@@ -289,7 +289,9 @@ def test_a_run_whose_process_was_killed_is_interrupted(page, folder, served):
     long_ago = time.time() - 60
     for file in run.glob("*.json*"):
         os.utime(file, (long_ago, long_ago))
-    runs = {one["address"]: one for one in page.ask("/api/runs").json()}
+    runs = until(
+        lambda: {one["address"]: one for one in page.ask("/api/runs").json() if one["address"] == "killed"}
+    )
     assert runs["killed"]["state"] == "interrupted"
     assert "its process is gone" in page.ask("/runs/killed").text
     assert page.ask("/api/stop/killed", "POST").status == 400

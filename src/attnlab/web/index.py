@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,12 @@ NEWS = 10.0
 """Seconds after which a run that goes on without a word is said to be silent."""
 
 CURVE_EVERY = 5.0
+ENDED_EVERY = 3.0
+SETTLED = 2_000_000_000
+"""Nanoseconds after which a folder's time is sure to tell it from how it was before."""
+OF_STUDY = (STUDY_FILE, RESULTS)
+OF_RUN = (RECORD, METRICS_FILE, RESULT, CHECKS_FILE)
+"""Files by whose times it is known whether something changed."""
 PAUSES = 20
 """How much longer the pause between two readings of a run is than a reading."""
 
@@ -130,13 +136,15 @@ class Index:
     root: Path
     runs: dict[str, IndexedRun] = field(default_factory=dict)
     studies: dict[str, IndexedStudy] = field(default_factory=dict)
-    turned: bool = False
-    """Whether the last refresh found a run or study that came, went or is in another state."""
+    turns: int = 0
+    """Grows with each refresh that found a run or study that came, went or is in another state."""
     _states: dict[str, object] = field(default_factory=dict)
     _followers: dict[str, Follower] = field(default_factory=dict)
     version: int = 0
     """Grows with each refresh that found something new."""
     _begun: float = 0.0
+    _stamped: dict[str, float] = field(default_factory=dict)
+    """When all files of a run that has ended were last looked at."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> set[str]:
@@ -147,12 +155,13 @@ class Index:
             if self._begun > asked:
                 return set()
             self._begun = time.monotonic()
-            found = dict(places(self.root))
+            found = self._folders.found()
             held = locked_files()
             changed = {address for address in (*self.runs, *self.studies) if address not in found}
             runs: dict[str, IndexedRun] = {}
             studies: dict[str, IndexedStudy] = {}
-            for address, (folder, stamp, is_study) in found.items():
+            for address, (folder, is_study) in found.items():
+                stamp = self._stamp(address, folder, is_study=is_study)
                 if is_study:
                     studies[address], is_new = self._read_study(address, folder, stamp, held)
                 else:
@@ -164,9 +173,29 @@ class Index:
                 del self._followers[address]
             states: dict[str, object] = {address: run.state for address, run in runs.items()}
             states |= {address: bool(study.process) for address, study in studies.items()}
-            self.turned, self._states = states != self._states, states
+            self.turns, self._states = self.turns + (states != self._states), states
             self.version += bool(changed)
             return changed
+
+    def __post_init__(self) -> None:
+        self._folders = Folders(self.root)
+
+    def look(self, seconds: float) -> None:
+        """Refresh, unless that was done within so many seconds."""
+        with self._lock:  # one that is under way ends first
+            pass
+        if time.monotonic() - self._begun > seconds:
+            self.refresh()
+
+    def _stamp(self, address: str, folder: Path, *, is_study: bool) -> Stamp:
+        """The times of its files; of a run that has ended its record tells whether it goes on, and the others
+        are looked at now and then."""
+        known, now = self.runs.get(address), time.monotonic()
+        ended = known is not None and known.summary.result.status not in ENDING
+        if ended and known is not None and now - self._stamped.get(address, 0.0) < ENDED_EVERY:
+            return (*stamp_of(folder, (RECORD,)), *known.stamp[1:])
+        self._stamped[address] = now
+        return stamp_of(folder, OF_STUDY if is_study else OF_RUN)
 
     def _read_run(
         self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None
@@ -238,33 +267,62 @@ class Index:
         return [run for run in self.runs.values() if run.study == study]
 
 
-def places(root: Path) -> Iterator[tuple[str, tuple[Path, Stamp, bool]]]:
-    """Every run and study below a folder: its address, its folder, its files' times, whether it is a study.
+@dataclass(frozen=True)
+class ListedFolder:
+    """What a folder held when it was listed: whether it is a run's or a study's, and the folders in it."""
 
-    Links between folders are not followed.
-    """
-    waiting = [(root, 0)]
-    while waiting:
-        folder, depth = waiting.pop()
+    time: int
+    kind: str
+    inside: tuple[str, ...]
+
+
+class Folders:
+    """The folders below a root. One is listed anew where its time says that something came or went."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._known: dict[str, ListedFolder] = {}
+
+    def found(self) -> dict[str, tuple[Path, bool]]:
+        """Every run and study: its folder by its address, and whether it is a study. Links between folders
+        are not followed."""
+        found: dict[str, tuple[Path, bool]] = {}
+        seen: dict[str, ListedFolder] = {}
+        waiting = [(str(self.root), 0)]
+        while waiting:
+            folder, depth = waiting.pop()
+            listed = self._listed(folder)
+            if listed is None:
+                continue
+            seen[folder] = listed
+            if listed.kind and depth:
+                found[address_of(self.root, Path(folder))] = Path(folder), listed.kind == STUDY_FILE
+            if listed.kind != RECORD and depth < DEEPEST:
+                waiting += [(f"{folder}/{name}", depth + 1) for name in reversed(listed.inside)]
+        self._known = seen
+        return found
+
+    def _listed(self, folder: str) -> ListedFolder | None:
         try:
+            changed = os.stat(folder).st_mtime_ns
+            known = self._known.get(folder)
+            if known is not None and known.time == changed:
+                return known
             with os.scandir(folder) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
         except OSError:
-            continue
+            return None
         names = {entry.name for entry in listed}
-        if RECORD in names or STUDY_FILE in names:
-            is_study = STUDY_FILE in names
-            watched = (STUDY_FILE, RESULTS) if is_study else (RECORD, METRICS_FILE, RESULT, CHECKS_FILE)
-            if folder != root:
-                yield address_of(root, folder), (folder, stamp_of(folder, watched), is_study)
-            if not is_study:
-                continue
-        if depth < DEEPEST:
-            waiting += [
-                (Path(entry.path), depth + 1)
-                for entry in reversed(listed)
-                if entry.name not in LEFT_OUT and not entry.name.startswith(".") and _is_folder(entry)
-            ]
+        kind = STUDY_FILE if STUDY_FILE in names else RECORD if RECORD in names else ""
+        inside = [
+            entry.name
+            for entry in listed
+            if entry.name not in LEFT_OUT and not entry.name.startswith(".") and _is_folder(entry)
+        ]
+        settled = (
+            time.time_ns() - changed > SETTLED
+        )  # a clock has ticks: what comes in the same one is not seen
+        return ListedFolder(changed if settled else 0, kind, () if kind == RECORD else tuple(inside))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

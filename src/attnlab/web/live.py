@@ -18,6 +18,8 @@ from attnlab.web.index import Index
 
 LOOK = 0.4
 """Seconds between two looks at the folder, while anybody watches."""
+FRESH = 0.2
+"""Seconds for which a page that was made for one is what the next one gets."""
 OFTEN = 1.0
 """Seconds between two changes of a page, so that it can be read; a change of state is shown at once."""
 SLOWEST = 5.0
@@ -41,6 +43,11 @@ class Topic:
     computed_at: float = 0.0
     stale: bool = False
     """Whether files have changed since it was computed."""
+    latest: int = 0
+    """The number of the last change."""
+    rendered: tuple[object, str] | None = None
+    """The whole page, and what it was made of."""
+    computing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _encoded: dict[int, str] = field(default_factory=dict)
 
     def update(self, regions: Regions, number: int) -> bool:
@@ -53,6 +60,7 @@ class Topic:
         self.known |= {name: (number, html) for name, html in changed.items()}
         if changed or gone:
             self._encoded.clear()
+            self.latest = number
         return bool(changed or gone)
 
     def since(self, number: int) -> str:
@@ -95,12 +103,18 @@ class Live:
         """Where a page that is made now stands: what changes later is sent."""
         return f"{self.server}-{self._number}"
 
-    async def page(self, topic: Topic) -> Regions:
-        """The regions as they are at this moment."""
-        if not topic.viewers or time.monotonic() - topic.computed_at > LOOK:
-            await asyncio.to_thread(self.index.refresh)
-            await self._compute(topic)
-        return {name: html for name, (_, html) in topic.known.items()}
+    async def page(self, topic: Topic, render: Callable[[Regions], str], *, key: object = None) -> str:
+        """The whole page as it is at this moment; made again where its regions, or what `key` stands for, are
+        others than the last time."""
+        async with topic.computing:
+            if time.monotonic() - topic.computed_at > FRESH:
+                await asyncio.to_thread(self.index.look, FRESH)
+                await self._compute(topic)
+            state = topic.latest, key
+            if topic.rendered is None or topic.rendered[0] != state:
+                regions = {name: html for name, (_, html) in topic.known.items()}
+                topic.rendered = state, await asyncio.to_thread(render, regions)
+            return topic.rendered[1]
 
     async def _compute(self, topic: Topic) -> None:
         regions = await asyncio.to_thread(topic.regions)
@@ -112,15 +126,16 @@ class Live:
 
     async def run(self) -> None:
         """Look again and again, while anybody watches."""
-        seen = -1
+        seen, turns = -1, -1
         while True:
             await self._watched.wait()
             await asyncio.to_thread(self.index.refresh)
             changed, seen = self.index.version != seen, self.index.version  # whoever found it
+            turned, turns = self.index.turns != turns, self.index.turns
             for topic in [topic for topic in self.topics.values() if topic.viewers]:
                 topic.stale |= bool(changed)
                 waited = time.monotonic() - topic.computed_at
-                if self.index.turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
+                if turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
                     await self._compute(topic)
             await asyncio.sleep(LOOK)
             if not any(topic.viewers for topic in self.topics.values()):
@@ -145,9 +160,8 @@ class Live:
                 if self._closed:
                     return
                 woken.clear()
-                latest = max((at for at, _ in topic.known.values()), default=0)
-                if latest > seen:
-                    yield f"id: {self.server}-{latest}\nevent: regions\ndata: {topic.since(seen)}\n\n"
-                    seen = latest
+                if topic.latest > seen:
+                    yield f"id: {self.server}-{topic.latest}\nevent: regions\ndata: {topic.since(seen)}\n\n"
+                    seen = topic.latest
         finally:
             topic.viewers.discard(woken)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
 from attnlab.config.wording import count_of
@@ -18,7 +17,7 @@ from attnlab.runs.listing import comparable, value_spans
 from attnlab.runs.result import RunState
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import Regions
+from attnlab.web.live import FRESH, Regions
 from attnlab.web.shell import ShellPage, region, template
 from attnlab.web.views.rows import page_of, row_of
 from attnlab.web.views.starting import last_words
@@ -43,14 +42,22 @@ def routes(laboratory: Laboratory) -> APIRouter:
     async def home() -> str:
         """Every run and study of the folder."""
         topic = laboratory.live.topic("home", rows.regions)
-        shown = await laboratory.live.page(topic)
-        return await asyncio.to_thread(lambda: page(laboratory, shown).html())
+        return await laboratory.live.page(topic, lambda shown: page(laboratory, shown).html())
 
-    @router.get("/api/runs")
-    def runs() -> list[dict[str, Any]]:
+    listed: dict[int, bytes] = {}
+
+    @router.get("/api/runs", response_model=list[dict[str, Any]])
+    def runs() -> Response:
         """Every run in short."""
-        laboratory.index.refresh()
-        return [as_json(run) for run in laboratory.index.runs.values()]
+        laboratory.index.look(FRESH)
+        version = laboratory.index.version
+        content = listed.get(version)
+        if content is None:
+            made = [as_json(run) for run in laboratory.index.runs.values()]
+            content = json.dumps(made).encode()
+            listed.clear()
+            listed[version] = content
+        return Response(content, media_type="application/json")
 
     return router
 

@@ -47,8 +47,11 @@ def routes(laboratory: Laboratory) -> APIRouter:
         """A run, live."""
         own = await asyncio.to_thread(laboratory.run, address)
         topic = laboratory.live.topic(f"runs/{own.address}", lambda: regions(address))
-        shown = await laboratory.live.page(topic)
-        return await asyncio.to_thread(lambda: page(laboratory, laboratory.run(address), shown).html())
+
+        def render(shown: Regions) -> str:
+            return page(laboratory, laboratory.run(address), shown).html()
+
+        return await laboratory.live.page(topic, render, key=own.stamp[0])
 
     @router.get("/saved/runs/{address:path}", response_class=HTMLResponse)
     def saved(address: str) -> Response:

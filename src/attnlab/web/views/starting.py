@@ -26,19 +26,22 @@ def routes(laboratory: Laboratory) -> APIRouter:
         folder_at(laboratory.root, address)
         name = f"starting/{address}"
         topic = laboratory.live.topic(name, lambda: regions_of(laboratory, address))
-        shown = await laboratory.live.page(topic)
-        return ShellPage(
-            title="Starting",
-            headline=shown["headline"],
-            eyebrow=element("a", "Runs", href="/") + " / " + element("bdi", address),
-            body=region("said", Markup(shown["said"])) + region("there", shown["there"], hidden=True),
-            here="/",
-            scripts=("starting.js",),
-            events=page_of(name, "events"),
-            mark=laboratory.live.mark(),
-        ).html()
+        return await laboratory.live.page(topic, lambda shown: page(laboratory, address, shown).html())
 
     return router
+
+
+def page(laboratory: Laboratory, address: str, shown: Regions) -> ShellPage:
+    return ShellPage(
+        title="Starting",
+        headline=shown["headline"],
+        eyebrow=element("a", "Runs", href="/") + " / " + element("bdi", address),
+        body=region("said", Markup(shown["said"])) + region("there", shown["there"], hidden=True),
+        here="/",
+        scripts=("starting.js",),
+        events=page_of(f"starting/{address}", "events"),
+        mark=laboratory.live.mark(),
+    )
 
 
 def last_words(started: StartedProcess | None) -> Markup:

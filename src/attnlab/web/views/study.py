@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,28 +65,19 @@ def routes(laboratory: Laboratory) -> APIRouter:
     async def studies() -> str:
         """The studies of the folder, and a form that begins one."""
         topic = laboratory.live.topic("studies", lambda: {"studies": studies_list(laboratory)})
-        shown = await laboratory.live.page(topic)
         questions = await laboratory.workers.answer("studies")
-        empty = "" if shown["studies"] else template("no_studies.html")
-        form = template("new_study.html", studies=questions["studies"])
-        return ShellPage(
-            title="Studies",
-            headline="Studies" if shown["studies"] else "No studies yet",
-            eyebrow="questions with seeds, intervals and a verdict",
-            body=Markup("\n").join([Markup(empty), region("studies", Markup(shown["studies"])), form]),
-            here="/studies",
-            events="/events/studies",
-            mark=laboratory.live.mark(),
-        ).html()
+        return await laboratory.live.page(topic, lambda shown: studies_page(laboratory, shown, questions))
 
     @router.get("/studies/{address:path}", response_class=HTMLResponse)
     async def study(address: str) -> str:
         """A study, live."""
         own = await asyncio.to_thread(laboratory.study, address)
         topic = laboratory.live.topic(f"studies/{own.address}", lambda: regions(address))
-        shown = await laboratory.live.page(topic)
-        made = asyncio.to_thread(lambda: page(laboratory, laboratory.study(address), shown, reports).html())
-        return await made
+
+        def render(shown: Regions) -> str:
+            return page(laboratory, laboratory.study(address), shown, reports).html()
+
+        return await laboratory.live.page(topic, render, key=(own.stamp, own.process))
 
     @router.get("/saved/studies/{address:path}", response_class=HTMLResponse)
     def saved(address: str) -> Response:
@@ -119,6 +111,21 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": f"Started: {started.words}"}
 
     return router
+
+
+def studies_page(laboratory: Laboratory, shown: Regions, questions: Mapping[str, Any]) -> str:
+    """The list of studies, and what begins one."""
+    empty = "" if shown["studies"] else template("no_studies.html")
+    form = template("new_study.html", studies=questions["studies"])
+    return ShellPage(
+        title="Studies",
+        headline="Studies" if shown["studies"] else "No studies yet",
+        eyebrow="questions with seeds, intervals and a verdict",
+        body=Markup("\n").join([Markup(empty), region("studies", Markup(shown["studies"])), form]),
+        here="/studies",
+        events="/events/studies",
+        mark=laboratory.live.mark(),
+    ).html()
 
 
 def growth(grown: StudyGrowth) -> list[str]:
