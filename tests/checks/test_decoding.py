@@ -198,13 +198,13 @@ def test_a_source_that_is_not_reordered_is_named(monkeypatch):
 
 def test_padding_of_a_source_is_not_read(monkeypatch):
     about = case("seq2seq")
-    plain = Decoder._read_sources
+    plain = Decoder._sources
 
-    def unmarked(self, sources):
-        made = plain(self, sources)
+    def unmarked(self, sources, pictures):
+        made = plain(self, sources, pictures)
         return made | {"source_tokens": Tokens.of(made["source"].shape[1])}
 
-    monkeypatch.setattr(Decoder, "_read_sources", unmarked)
+    monkeypatch.setattr(Decoder, "_sources", unmarked)
     assert "unequal length" in found("decoding", about).found
 
 

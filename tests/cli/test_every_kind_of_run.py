@@ -63,6 +63,7 @@ QUESTIONS = {
     "search": "search RUN 'the cat' --in PLACE/text.txt --index PLACE/index-KIND",
     "translate": "translate RUN 'the cat sees' --best 2",
     "translate with its alignment": "translate RUN 'the cat sees' --alignment",
+    "caption": "caption RUN PLACE/text.txt",
     "summarise": "summarise RUN --data PLACE/text.txt",
     "average": "average RUN --last 2 --out PLACE/mean-KIND",
     "fill in": "generate RUN --fill 'the [MASK] sees'",
@@ -122,5 +123,5 @@ def test_a_command_ends_in_an_answer_or_a_sentence(question, runs, monkeypatch):
 
 
 def test_every_command_is_asked():
-    about_no_run = {"list", "run", "score"}
+    about_no_run = {"list", "run", "score", "serve"}
     assert {question.split()[0] for question in QUESTIONS.values()} | about_no_run == set(COMMANDS)

@@ -88,7 +88,7 @@ def test_predictions_go_to_a_file_that_computes_nothing(trained, place):
     to = "[/b]\u200f.csv"
     (place / "[").mkdir()
     told = said("predict", trained, "--data", "[rows].jsonl", "--text", "=text", "--out", to)
-    assert "predictions are in [/b]\\u200f.csv." in told
+    assert "Predictions of 400 rows are in [/b]\\u200f.csv." in told
     header, *rows = csv.reader(io.StringIO((place / to).read_text(encoding="utf-8")))
     assert header[0] == "'=text" and {row[1] for row in rows} == {f"'{LABELS[0]}", *LABELS[1:]}
     assert "[red" in said("predict", trained, "a [red", "x]")

@@ -94,7 +94,7 @@ def test_a_question_that_takes_too_long_ends_its_process_and_the_next_is_answere
     async def questions(pool):
         await pool.answer("facts", served / "causal")
         (process,) = pool.processes
-        pool.seconds = 0.05
+        pool.seconds = 0.001
         with pytest.raises(WorkerError, match=r"longer than .* s, the limit"):
             await pool.answer("write", served / "causal", WRITE)
         await gone(process)
