@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,11 +26,13 @@ class Laboratory:
     courses: Courses = field(default_factory=Courses)
 
     @classmethod
-    def at(cls, folder: Path, *, memory: int = 4 << 30) -> Laboratory:
+    def at(
+        cls, folder: Path, *, memory: int = 4 << 30, log: Callable[[str], None] = lambda line: None
+    ) -> Laboratory:
         folder.mkdir(parents=True, exist_ok=True)
         root = folder.resolve()
         index = Index(root)
-        return cls(root, index, Live(index), StartedProcesses(), WorkerPool(root, memory=memory))
+        return cls(root, index, Live(index), StartedProcesses(), WorkerPool(root, memory=memory, log=log))
 
     def run(self, address: str) -> IndexedRun:
         """A run by its address."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +14,9 @@ from attnlab.config.values import ConfigError
 from attnlab.web.app import create_app
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.security import Door
+
+LOGGER = logging.getLogger("uvicorn.error")
+"""On stderr, where the server's own warnings go: what workers say of faults."""
 
 
 @contextmanager
@@ -34,7 +38,7 @@ def bound(host: str, port: int) -> Iterator[tuple[socket.socket, Door]]:
 
 def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int) -> None:
     """Answer until Ctrl-C."""
-    laboratory = Laboratory.at(folder, memory=memory)
+    laboratory = Laboratory.at(folder, memory=memory, log=LOGGER.warning)
     settings = uvicorn.Config(
         create_app(laboratory, door),
         log_level="warning",

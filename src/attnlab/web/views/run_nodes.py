@@ -34,7 +34,7 @@ from attnlab.documents.nodes import (
     listed,
     strong,
 )
-from attnlab.documents.numbers import duration, short
+from attnlab.documents.numbers import duration, value_text
 from attnlab.documents.palette import ink
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import form_of, title_of
@@ -65,7 +65,7 @@ def headline(run: IndexedRun) -> str:
     """What it came to, or how far it is."""
     result, metric = run.summary.result, run.summary.metric
     value = result.metrics.get(metric)
-    score = f"{title_of(metric)} {_written(metric, value)}" if value is not None else ""
+    score = f"{title_of(metric)} {value_text(metric_number(metric, value))}" if value is not None else ""
     at = f"after {count_of(run.step, 'step')}"
     match run.state:
         case RunState.RUNNING | RunState.PREPARING:
@@ -83,10 +83,6 @@ def headline(run: IndexedRun) -> str:
             return (
                 f"{run.state.value.capitalize()} {at}" if run.summary.config else "Damaged: it cannot be read"
             )
-
-
-def _written(metric: str, value: float) -> str:
-    return f"{100 * value:.1f}%" if form_of(metric) == "percent" else short(value)
 
 
 def notices(run: IndexedRun) -> list[Node]:
