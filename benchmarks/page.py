@@ -16,7 +16,7 @@ from pathlib import Path
 
 from benchmarks.measure import row
 
-RUNS, VIEWERS, RATE, SECONDS = 1_000, 100, 50, 10
+RUNS, VIEWERS, RATE, SECONDS = 1_000, 100, 50, 8
 TINY = ("model.layers=2", "model.width=64", "training.evaluate_every=1000000", "training.budget.epochs=1000")
 
 
