@@ -342,3 +342,11 @@ def test_ctrl_c_ends_a_server_that_is_watched_without_a_word(folder):
         assert time.monotonic() - began < 8
         assert own.process.stderr.read() in ("", "Stopped; nothing was lost.\n")
         assert list(watching) == []
+
+
+def test_a_page_that_was_made_for_one_is_made_again_when_something_changed(page, folder, served):
+    assert "row:newcomer" not in page.ask("/").text
+    shutil.copytree(served / "causal", folder / "newcomer")
+    until(lambda: "row:newcomer" in page.ask("/").text, 10)
+    shutil.rmtree(folder / "newcomer")
+    until(lambda: "row:newcomer" not in page.ask("/").text, 10)

@@ -38,7 +38,6 @@ from attnlab.web.shell import ShellPage, nodes, plot_of, plots_of, template
 
 PICTURED = {"masks": "mask", "positions": "positions", "attention": "feature_map"}
 """Tables whose variants have a picture, and the action that draws it."""
-FIELDS = {"masks": "model.mask", "positions": "model.positions"}
 
 
 class DrawnChoice(BaseModel):

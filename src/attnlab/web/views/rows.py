@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from attnlab.documents.html import inline
 from attnlab.documents.markup import element
-from attnlab.documents.nodes import Below, Inline, Number, Tone, listed, state, toned
+from attnlab.documents.nodes import Below, Inline, Number, Tone, state, toned
 from attnlab.documents.numbers import duration
 from attnlab.metrics.measures import title_of
 from attnlab.runs.listing import metric_number, sparkline
@@ -106,7 +106,3 @@ def row_of(run: IndexedRun, span: Span) -> Markup:
     ]
     when = element("td", run.heard, hidden=True, class_="col-when", data_value=run.heard)
     return Markup("").join([element("td", box, class_="picked"), head, *rest, when])
-
-
-def unsound_phrase(run: IndexedRun) -> Inline:
-    return listed(run.summary.result.failures)
