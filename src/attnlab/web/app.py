@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator
 from importlib import import_module
 from typing import Any
@@ -36,7 +37,7 @@ def create_routes(laboratory: Laboratory) -> FastAPI:
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(laboratory.live.run())
-        reading = asyncio.create_task(asyncio.to_thread(laboratory.index.refresh))
+        reading = asyncio.create_task(asyncio.to_thread(read_first, laboratory))
         try:
             yield
         finally:
@@ -76,6 +77,13 @@ def create_routes(laboratory: Laboratory) -> FastAPI:
     for view in VIEWS:
         app.include_router(import_module(f"attnlab.web.views.{view}").routes(laboratory))
     return app
+
+
+def read_first(laboratory: Laboratory) -> None:
+    """Read every run. What stays is not looked through again for garbage, which would hold up all answers."""
+    laboratory.index.refresh()
+    gc.collect()
+    gc.freeze()
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -40,7 +40,7 @@ OF_STUDY = (STUDY_FILE, RESULTS)
 OF_RUN = (RECORD, METRICS_FILE, RESULT, CHECKS_FILE)
 """Files by whose times it is known whether something changed."""
 PAUSES = 20
-"""How much longer the pause between two readings of a run is than a reading."""
+"""How much longer the pause between two looks is than a look, at a run or at all of them."""
 
 Stamp = tuple[tuple[int, int], ...]
 
@@ -73,10 +73,10 @@ class IndexedRun:
         """What it is now: one that was killed still says of itself that it runs, and a finished one with a
         failed check is invalid."""
         status = self.summary.result.status
+        if status is RunState.FINISHED:
+            return RunState.INVALID if self.summary.result.sound is False else status
         if status in GROWING and not self.process and time.time() - self.heard > NEWS:
             return RunState.INTERRUPTED
-        if status is RunState.FINISHED and self.summary.result.sound is False:
-            return RunState.INVALID
         return status
 
     @property
@@ -142,6 +142,8 @@ class Index:
     _followers: dict[str, Follower] = field(default_factory=dict)
     version: int = 0
     """Grows with each refresh that found something new."""
+    seconds: float = 0.0
+    """Processor time of the last refresh."""
     _begun: float = 0.0
     _stamped: dict[str, float] = field(default_factory=dict)
     """When all files of a run that has ended were last looked at."""
@@ -154,7 +156,7 @@ class Index:
         with self._lock:
             if self._begun > asked:
                 return set()
-            self._begun = time.monotonic()
+            self._begun, worked = time.monotonic(), time.thread_time()
             found = self._folders.found()
             held = locked_files()
             changed = {address for address in (*self.runs, *self.studies) if address not in found}
@@ -175,6 +177,7 @@ class Index:
             states |= {address: bool(study.process) for address, study in studies.items()}
             self.turns, self._states = self.turns + (states != self._states), states
             self.version += bool(changed)
+            self.seconds = time.thread_time() - worked
             return changed
 
     def __post_init__(self) -> None:
@@ -274,6 +277,8 @@ class ListedFolder:
     time: int
     kind: str
     inside: tuple[str, ...]
+    address: str
+    place: Path
 
 
 class Folders:
@@ -296,7 +301,7 @@ class Folders:
                 continue
             seen[folder] = listed
             if listed.kind and depth:
-                found[address_of(self.root, Path(folder))] = Path(folder), listed.kind == STUDY_FILE
+                found[listed.address] = listed.place, listed.kind == STUDY_FILE
             if listed.kind != RECORD and depth < DEEPEST:
                 waiting += [(f"{folder}/{name}", depth + 1) for name in reversed(listed.inside)]
         self._known = seen
@@ -319,10 +324,11 @@ class Folders:
             for entry in listed
             if entry.name not in LEFT_OUT and not entry.name.startswith(".") and _is_folder(entry)
         ]
-        settled = (
-            time.time_ns() - changed > SETTLED
-        )  # a clock has ticks: what comes in the same one is not seen
-        return ListedFolder(changed if settled else 0, kind, () if kind == RECORD else tuple(inside))
+        # a clock has ticks: what comes in the same one is not seen
+        settled = changed if time.time_ns() - changed > SETTLED else 0
+        place = Path(folder)
+        further = () if kind == RECORD else tuple(inside)
+        return ListedFolder(settled, kind, further, address_of(self.root, place), place)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

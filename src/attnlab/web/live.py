@@ -13,13 +13,15 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
+from typing import TypeVar
 
-from attnlab.web.index import Index
+from attnlab.web.index import PAUSES, Index
 
-LOOK = 0.4
-"""Seconds between two looks at the folder, while anybody watches."""
+LOOK, RAREST = 0.4, 0.8
+"""Seconds between two looks at the folder, while anybody watches: the longer a look takes, the more."""
 FRESH = 0.2
-"""Seconds for which a page that was made for one is what the next one gets."""
+"""Seconds for which a page that was made for one is what the next one gets; longer where making it takes
+long."""
 OFTEN = 1.0
 """Seconds between two changes of a page, so that it can be read; a change of state is shown at once."""
 SLOWEST = 5.0
@@ -29,6 +31,7 @@ KEPT = 256
 """Topics without viewers that are remembered, so that who comes back is told only what changed."""
 
 Regions = Mapping[str, str]
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -41,6 +44,8 @@ class Topic:
     """Each region with the number of its last change."""
     viewers: set[asyncio.Event] = field(default_factory=set)
     computed_at: float = 0.0
+    seconds: float = 0.0
+    """Processor time that it took."""
     stale: bool = False
     """Whether files have changed since it was computed."""
     latest: int = 0
@@ -104,20 +109,27 @@ class Live:
         return f"{self.server}-{self._number}"
 
     async def page(self, topic: Topic, render: Callable[[Regions], str], *, key: object = None) -> str:
-        """The whole page as it is at this moment; made again where its regions, or what `key` stands for, are
-        others than the last time."""
+        """The whole page as it was at most a second ago: its events tell what came since. It is made again
+        where its regions, or what `key` stands for, are others than the last time; who asks while it is made
+        for somebody gets the one before."""
+        age = time.monotonic() - topic.computed_at
+        fresh = min(OFTEN, max(FRESH, PAUSES * (topic.seconds + self.index.seconds)))
+        wait = OFTEN if topic.computing.locked() else fresh
+        if topic.rendered is not None and topic.rendered[0] == (topic.latest, key) and age < wait:
+            return topic.rendered[1]
         async with topic.computing:
-            if time.monotonic() - topic.computed_at > FRESH:
-                await asyncio.to_thread(self.index.look, FRESH)
+            if time.monotonic() - topic.computed_at > fresh:
+                await asyncio.to_thread(self.index.look, fresh)
                 await self._compute(topic)
             state = topic.latest, key
             if topic.rendered is None or topic.rendered[0] != state:
                 regions = {name: html for name, (_, html) in topic.known.items()}
-                topic.rendered = state, await asyncio.to_thread(render, regions)
+                html, seconds = await asyncio.to_thread(timed, lambda: render(regions))
+                topic.rendered, topic.seconds = (state, html), topic.seconds + seconds
             return topic.rendered[1]
 
     async def _compute(self, topic: Topic) -> None:
-        regions = await asyncio.to_thread(topic.regions)
+        regions, topic.seconds = await asyncio.to_thread(timed, topic.regions)
         number = next(self._numbers)
         if topic.update(regions, number):
             self._number = number
@@ -137,7 +149,7 @@ class Live:
                 waited = time.monotonic() - topic.computed_at
                 if turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
                     await self._compute(topic)
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(min(RAREST, max(LOOK, PAUSES * self.index.seconds)))
             if not any(topic.viewers for topic in self.topics.values()):
                 self._watched.clear()
 
@@ -165,3 +177,9 @@ class Live:
                     seen = topic.latest
         finally:
             topic.viewers.discard(woken)
+
+
+def timed(work: Callable[[], Made]) -> tuple[Made, float]:
+    """What it makes, and the processor time of that."""
+    began = time.thread_time()
+    return work(), time.thread_time() - began

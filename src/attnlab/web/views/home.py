@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from attnlab.config.wording import count_of
 from attnlab.documents.html import inline
@@ -17,7 +18,7 @@ from attnlab.runs.listing import comparable, value_spans
 from attnlab.runs.result import RunState
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import FRESH, Regions
+from attnlab.web.live import Regions
 from attnlab.web.shell import ShellPage, region, template
 from attnlab.web.views.rows import page_of, row_of
 from attnlab.web.views.starting import last_words
@@ -30,13 +31,12 @@ COLUMNS = (
     ("score", "number col-score"),
     ("time", "number col-time"),
 )
-ROW = Markup('<tr data-live="{}">{}</tr>')
 FILTERS = ("all", "running", "finished", "invalid", "failed")
 
 
 def routes(laboratory: Laboratory) -> APIRouter:
     router = APIRouter()
-    rows = _Rows(laboratory)
+    rows, listed = _Rows(laboratory), _Listed(laboratory)
 
     @router.get("/", response_class=HTMLResponse)
     async def home() -> str:
@@ -44,26 +44,18 @@ def routes(laboratory: Laboratory) -> APIRouter:
         topic = laboratory.live.topic("home", rows.regions)
         return await laboratory.live.page(topic, lambda shown: page(laboratory, shown).html())
 
-    listed: dict[int, bytes] = {}
-
     @router.get("/api/runs", response_model=list[dict[str, Any]])
-    def runs() -> Response:
+    async def runs() -> Response:
         """Every run in short."""
-        laboratory.index.look(FRESH)
-        version = laboratory.index.version
-        content = listed.get(version)
-        if content is None:
-            made = [as_json(run) for run in laboratory.index.runs.values()]
-            content = json.dumps(made).encode()
-            listed.clear()
-            listed[version] = content
+        topic = laboratory.live.topic("api/runs", listed.regions)
+        content = await laboratory.live.page(topic, lambda shown: shown["runs"])
         return Response(content, media_type="application/json")
 
     return router
 
 
 def as_json(run: IndexedRun) -> dict[str, Any]:
-    result = run.summary.result
+    result, score = run.summary.result, run.summary.result.metrics.get(run.summary.metric)
     return {
         "address": run.address,
         "state": run.state.value,
@@ -72,7 +64,7 @@ def as_json(run: IndexedRun) -> dict[str, Any]:
         "share": run.share,
         "seconds_left": run.seconds_left,
         "metric": run.summary.metric,
-        "score": result.metrics.get(run.summary.metric),
+        "score": score if score is not None and math.isfinite(score) else None,
         "sound": result.sound,
         "failures": result.failures,
     }
@@ -83,7 +75,7 @@ class _Rows:
 
     def __init__(self, laboratory: Laboratory):
         self.laboratory = laboratory
-        self._rendered: dict[str, tuple[object, str]] = {}
+        self._rendered: dict[str, tuple[IndexedRun, tuple[float, float] | None, str]] = {}
 
     def regions(self) -> Regions:
         index = self.laboratory.index
@@ -98,10 +90,26 @@ class _Rows:
         return shown
 
     def _row(self, run: IndexedRun, span: tuple[float, float] | None) -> str:
-        key = (run.stamp, run.process, run.state, span, run.step, round(run.heard) if run.grows else 0)
         known = self._rendered.get(run.address)
-        if known is None or known[0] != key or run.grows:
-            known = self._rendered[run.address] = key, str(row_of(run, span))
+        if known is None or known[0] is not run or known[1] != span or not run.ended:
+            known = self._rendered[run.address] = run, span, str(row_of(run, span))
+        return known[2]
+
+
+class _Listed:
+    """The runs as JSON; one is written anew only where it changed."""
+
+    def __init__(self, laboratory: Laboratory):
+        self.laboratory = laboratory
+        self._written: dict[str, tuple[IndexedRun, str]] = {}
+
+    def regions(self) -> Regions:
+        return {"runs": f"[{','.join(map(self._text, self.laboratory.index.runs.values()))}]"}
+
+    def _text(self, run: IndexedRun) -> str:
+        known = self._written.get(run.address)
+        if known is None or known[0] is not run or not run.ended:
+            known = self._written[run.address] = run, json.dumps(as_json(run))
         return known[1]
 
 
@@ -168,7 +176,8 @@ def started(laboratory: Laboratory) -> Markup:
 
 def page(laboratory: Laboratory, shown: Regions) -> ShellPage:
     order: list[str] = json.loads(shown["order"])
-    rows = Markup("").join(ROW.format(name, Markup(shown[name])) for name in order)
+    # written out, since there may be thousands: what is in a row is markup already
+    rows = Markup("".join(f'<tr data-live="{escape(name)}">{shown[name]}</tr>' for name in order))
     heads = [element("th", name, scope="col", class_=look) for name, look in COLUMNS]
     table = element(
         "table",

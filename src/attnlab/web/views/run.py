@@ -45,7 +45,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.get("/runs/{address:path}", response_class=HTMLResponse)
     async def run(address: str) -> str:
         """A run, live."""
-        own = await asyncio.to_thread(laboratory.run, address)
+        own = laboratory.index.runs.get(address) or await asyncio.to_thread(laboratory.run, address)
         topic = laboratory.live.topic(f"runs/{own.address}", lambda: regions(address))
 
         def render(shown: Regions) -> str:
