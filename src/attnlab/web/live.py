@@ -7,14 +7,17 @@ changed are sent; who comes back after a while gets all that changed meanwhile.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import TypeVar
 
+from attnlab.config.values import ConfigError
+from attnlab.runs.faults import RunError
 from attnlab.web.index import PAUSES, Index
 
 LOOK, RAREST = 0.4, 0.8
@@ -34,6 +37,22 @@ Regions = Mapping[str, str]
 Made = TypeVar("Made")
 
 
+class Shown(dict[str, str]):
+    """The regions of a page at one moment. `mark` stands for it: what changes later is sent."""
+
+    mark = ""
+
+
+@dataclass(frozen=True)
+class RenderedPage:
+    """A whole page, what it was made of, and when that was computed."""
+
+    html: str
+    mark: str
+    key: object
+    at: float
+
+
 @dataclass
 class Topic:
     """The regions of one page. `regions` computes them; it may take a while, and runs in a thread."""
@@ -50,8 +69,7 @@ class Topic:
     """Whether files have changed since it was computed."""
     latest: int = 0
     """The number of the last change."""
-    rendered: tuple[object, str] | None = None
-    """The whole page, and what it was made of."""
+    rendered: RenderedPage | None = None
     computing: asyncio.Lock = field(default_factory=asyncio.Lock)
     _encoded: dict[int, str] = field(default_factory=dict)
 
@@ -85,7 +103,7 @@ class Live:
         self.server = token_hex(4)
         """Numbers of another server mean nothing here."""
         self._numbers = itertools.count(1)
-        self._number = 0
+        self._working: set[asyncio.Task[RenderedPage]] = set()
         self._watched = asyncio.Event()
         self._closed = False
 
@@ -104,35 +122,51 @@ class Live:
             for viewer in topic.viewers:
                 viewer.set()
 
-    def mark(self) -> str:
-        """Where a page that is made now stands: what changes later is sent."""
-        return f"{self.server}-{self._number}"
+    async def page(self, topic: Topic, render: Callable[[Shown], str], *, key: object = None) -> str:
+        """The whole page as it was at most a second ago: its events tell what came since. One that is not
+        quite new is made again behind the back of who asks. `key` stands for what else it is made of."""
+        known = topic.rendered
+        age = time.monotonic() - known.at if known is not None and known.key == key else OFTEN
+        if known is None or age >= OFTEN:
+            return (await self._made(topic, render, key)).html
+        if age >= self._pause(topic) and not topic.computing.locked():
+            task = asyncio.create_task(self._made(topic, render, key))
+            self._working.add(task)
+            task.add_done_callback(self._done)
+        return known.html
 
-    async def page(self, topic: Topic, render: Callable[[Regions], str], *, key: object = None) -> str:
-        """The whole page as it was at most a second ago: its events tell what came since. It is made again
-        where its regions, or what `key` stands for, are others than the last time; who asks while it is made
-        for somebody gets the one before."""
-        age = time.monotonic() - topic.computed_at
-        fresh = min(OFTEN, max(FRESH, PAUSES * (topic.seconds + self.index.seconds)))
-        wait = OFTEN if topic.computing.locked() else fresh
-        if topic.rendered is not None and topic.rendered[0] == (topic.latest, key) and age < wait:
-            return topic.rendered[1]
+    def _pause(self, topic: Topic) -> float:
+        """Seconds for which a page is new: the longer it takes to make, the more."""
+        return min(OFTEN / 2, max(FRESH, PAUSES * (topic.seconds + self.index.seconds)))
+
+    def _done(self, task: asyncio.Task[RenderedPage]) -> None:
+        """What went wrong behind somebody's back is told to the next one who asks."""
+        self._working.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    async def _made(self, topic: Topic, render: Callable[[Shown], str], key: object) -> RenderedPage:
         async with topic.computing:
-            if time.monotonic() - topic.computed_at > fresh:
-                await asyncio.to_thread(self.index.look, fresh)
+            pause = self._pause(topic)
+            if time.monotonic() - topic.computed_at > pause:
+                await asyncio.to_thread(self.index.look, pause)
                 await self._compute(topic)
-            state = topic.latest, key
-            if topic.rendered is None or topic.rendered[0] != state:
-                regions = {name: html for name, (_, html) in topic.known.items()}
-                html, seconds = await asyncio.to_thread(timed, lambda: render(regions))
-                topic.rendered, topic.seconds = (state, html), topic.seconds + seconds
-            return topic.rendered[1]
+            shown, at = Shown({name: html for name, (_, html) in topic.known.items()}), topic.computed_at
+            shown.mark = f"{self.server}-{topic.latest}"
+            known = topic.rendered
+            if known is not None and (known.mark, known.key) == (shown.mark, key):
+                made = replace(known, at=at)
+            else:
+                html, seconds = await asyncio.to_thread(timed, lambda: render(shown))
+                topic.seconds += seconds
+                made = RenderedPage(html, shown.mark, key, at)
+            topic.rendered = made
+            return made
 
     async def _compute(self, topic: Topic) -> None:
         regions, topic.seconds = await asyncio.to_thread(timed, topic.regions)
         number = next(self._numbers)
         if topic.update(regions, number):
-            self._number = number
             for viewer in topic.viewers:
                 viewer.set()
 
@@ -148,7 +182,8 @@ class Live:
                 topic.stale |= bool(changed)
                 waited = time.monotonic() - topic.computed_at
                 if turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
-                    await self._compute(topic)
+                    with contextlib.suppress(ConfigError, RunError, OSError):  # what was looked at is gone
+                        await self._compute(topic)
             await asyncio.sleep(min(RAREST, max(LOOK, PAUSES * self.index.seconds)))
             if not any(topic.viewers for topic in self.topics.values()):
                 self._watched.clear()

@@ -18,7 +18,7 @@ from attnlab.runs.listing import comparable, value_spans
 from attnlab.runs.result import RunState
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import Regions
+from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, region, template
 from attnlab.web.views.rows import page_of, row_of
 from attnlab.web.views.starting import last_words
@@ -174,7 +174,7 @@ def started(laboratory: Laboratory) -> Markup:
     return Markup("").join(lines)
 
 
-def page(laboratory: Laboratory, shown: Regions) -> ShellPage:
+def page(laboratory: Laboratory, shown: Shown) -> ShellPage:
     order: list[str] = json.loads(shown["order"])
     # written out, since there may be thousands: what is in a row is markup already
     rows = Markup("".join(f'<tr data-live="{escape(name)}">{shown[name]}</tr>' for name in order))
@@ -204,5 +204,5 @@ def page(laboratory: Laboratory, shown: Regions) -> ShellPage:
         here="/",
         scripts=("home.js",),
         events="/events/home",
-        mark=laboratory.live.mark(),
+        mark=shown.mark,
     )

@@ -19,7 +19,7 @@ from attnlab.documents.markup import element
 from attnlab.documents.nodes import DocumentPage, Figure, Section
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import Regions
+from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
 from attnlab.web.views import run_nodes
 from attnlab.web.views.rows import page_of
@@ -45,10 +45,11 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.get("/runs/{address:path}", response_class=HTMLResponse)
     async def run(address: str) -> str:
         """A run, live."""
-        own = laboratory.index.runs.get(address) or await asyncio.to_thread(laboratory.run, address)
+        known = laboratory.index.runs.get(address)
+        own = known if known is not None else await asyncio.to_thread(laboratory.run, address)
         topic = laboratory.live.topic(f"runs/{own.address}", lambda: regions(address))
 
-        def render(shown: Regions) -> str:
+        def render(shown: Shown) -> str:
             return page(laboratory, laboratory.run(address), shown).html()
 
         return await laboratory.live.page(topic, render, key=own.stamp[0])
@@ -151,7 +152,7 @@ def actions(run: IndexedRun) -> Markup:
     )
 
 
-def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
+def page(laboratory: Laboratory, run: IndexedRun, shown: Shown) -> ShellPage:
     eyebrow = element("a", "Runs", href="/") + " / "
     if run.study:
         study = laboratory.index.studies.get(run.study)
@@ -185,7 +186,7 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Regions) -> ShellPage:
         **own,
         body=Markup("\n").join(body),
         events=page_of(f"runs/{run.address}", "events"),
-        mark=laboratory.live.mark(),
+        mark=shown.mark,
         data={"plots": {name.removeprefix("plot:"): json.loads(shown[name]) for name in plots}},
     )
 

@@ -11,7 +11,7 @@ from attnlab.documents.markup import element
 from attnlab.documents.nodes import Code, state
 from attnlab.web.addresses import folder_at
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import Regions
+from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, region
 from attnlab.web.started_processes import StartedProcess
 from attnlab.web.views.rows import page_of
@@ -31,7 +31,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def page(laboratory: Laboratory, address: str, shown: Regions) -> ShellPage:
+def page(laboratory: Laboratory, address: str, shown: Shown) -> ShellPage:
     return ShellPage(
         title="Starting",
         headline=shown["headline"],
@@ -40,7 +40,7 @@ def page(laboratory: Laboratory, address: str, shown: Regions) -> ShellPage:
         here="/",
         scripts=("starting.js",),
         events=page_of(f"starting/{address}", "events"),
-        mark=laboratory.live.mark(),
+        mark=shown.mark,
     )
 
 

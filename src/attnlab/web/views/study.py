@@ -28,7 +28,7 @@ from attnlab.studies.report.study_results import StudyResults
 from attnlab.web.addresses import folder_at, refuse_outside
 from attnlab.web.index import RESULTS, IndexedRun, IndexedStudy
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import Regions
+from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plots_of, region, template
 from attnlab.web.views.home import studies as studies_list
 from attnlab.web.views.rows import page_of, progress_bar, score_of, state_of
@@ -74,7 +74,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         own = await asyncio.to_thread(laboratory.study, address)
         topic = laboratory.live.topic(f"studies/{own.address}", lambda: regions(address))
 
-        def render(shown: Regions) -> str:
+        def render(shown: Shown) -> str:
             return page(laboratory, laboratory.study(address), shown, reports).html()
 
         return await laboratory.live.page(topic, render, key=(own.stamp, own.process))
@@ -113,7 +113,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
-def studies_page(laboratory: Laboratory, shown: Regions, questions: Mapping[str, Any]) -> str:
+def studies_page(laboratory: Laboratory, shown: Shown, questions: Mapping[str, Any]) -> str:
     """The list of studies, and what begins one."""
     empty = "" if shown["studies"] else template("no_studies.html")
     form = template("new_study.html", studies=questions["studies"])
@@ -124,7 +124,7 @@ def studies_page(laboratory: Laboratory, shown: Regions, questions: Mapping[str,
         body=Markup("\n").join([Markup(empty), region("studies", Markup(shown["studies"])), form]),
         here="/studies",
         events="/events/studies",
-        mark=laboratory.live.mark(),
+        mark=shown.mark,
     ).html()
 
 
@@ -280,7 +280,7 @@ def actions(study: IndexedStudy) -> Markup:
     )
 
 
-def page(laboratory: Laboratory, study: IndexedStudy, shown: Regions, reports: _Reports) -> ShellPage:
+def page(laboratory: Laboratory, study: IndexedStudy, shown: Shown, reports: _Reports) -> ShellPage:
     """Its report under its grid where it has ended."""
     eyebrow = element("a", "Studies", href="/studies") + " / " + element("bdi", study.address)
     own: dict[str, Any] = {"title": study.name, "headline": shown["headline"], "here": "/studies"}
@@ -289,7 +289,7 @@ def page(laboratory: Laboratory, study: IndexedStudy, shown: Regions, reports: _
     runs = element("section", element("h2", "Runs"), region("grid", Markup(shown["grid"])), class_="part")
     marks = [region("ended", shown["ended"], hidden=True)]
     top = [region("said", Markup(shown["said"])), region("actions", Markup(shown["actions"])), *marks]
-    mark = laboratory.live.mark()
+    mark = shown.mark
     document = None if study.process or study.fault else _document(laboratory, study, reports)
     if isinstance(document, str) or document is None:
         told = (

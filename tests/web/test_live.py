@@ -1,0 +1,124 @@
+"""What viewers are told, and when a page is made: without a server, on an index that says what changed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+
+import pytest
+
+from attnlab.config.values import ConfigError
+from attnlab.web import live as module
+from attnlab.web.live import Live
+
+
+class ToldIndex:
+    """An index whose version a test sets."""
+
+    version = turns = 0
+    seconds = 0.0
+
+    def look(self, seconds):
+        pass
+
+    def refresh(self):
+        return set()
+
+
+def shown_html(shown):
+    return json.dumps({"mark": shown.mark, **shown})
+
+
+async def first_of(events):
+    async for event in events:
+        if "data: " in event:
+            return json.loads(event.partition("data: ")[2])
+    return None
+
+
+def test_who_asks_while_a_page_is_made_gets_the_one_before():
+    async def asked():
+        live, value, slow = Live(ToldIndex()), ["old"], threading.Event()
+
+        def regions():
+            made = value[0]
+            if made == "new":
+                slow.wait(5)
+            return {"one": made}
+
+        topic = live.topic("page", regions)
+        assert json.loads(await live.page(topic, shown_html))["one"] == "old"
+        value[0] = "new"
+        await asyncio.sleep(module.FRESH + 0.05)
+        began = time.monotonic()
+        answers = [json.loads(await live.page(topic, shown_html))["one"] for _ in range(3)]
+        assert answers == ["old"] * 3
+        assert time.monotonic() - began < 0.1  # nobody waited for what takes long
+        slow.set()
+        await asyncio.sleep(0.1)
+        assert json.loads(await live.page(topic, shown_html))["one"] == "new"
+
+    asyncio.run(asked())
+
+
+def test_no_page_is_older_than_a_second():
+    async def asked():
+        live, value = Live(ToldIndex()), ["old"]
+        topic = live.topic("page", lambda: {"one": value[0]})
+        await live.page(topic, shown_html)
+        value[0] = "new"
+        await asyncio.sleep(module.OFTEN + 0.01)
+        assert json.loads(await live.page(topic, shown_html))["one"] == "new"
+
+    asyncio.run(asked())
+
+
+def test_what_changes_while_a_page_is_rendered_is_told_to_its_viewer():
+    async def asked():
+        live, value = Live(ToldIndex()), ["old"]
+        topic, loop = live.topic("page", lambda: {"one": value[0]}), asyncio.get_running_loop()
+
+        def render(shown):
+            value[0] = "new"
+            asyncio.run_coroutine_threadsafe(live._compute(topic), loop).result(5)
+            return shown_html(shown)
+
+        page = json.loads(await live.page(topic, render))
+        assert page["one"] == "old"
+        told = await asyncio.wait_for(first_of(live.events(topic, page["mark"])), 2)
+        assert told == {"one": "new"}
+
+    asyncio.run(asked())
+
+
+def test_a_page_whose_run_is_gone_does_not_end_what_others_are_told():
+    async def asked():
+        live, value, index = Live(ToldIndex()), ["old"], ToldIndex()
+        live.index = index
+
+        def gone():
+            if value[0] == "new":
+                raise ConfigError('There is no run "a" here.')
+            return {"one": "old"}
+
+        topics = [live.topic("gone", gone), live.topic("here", lambda: {"one": value[0]})]
+        page = json.loads(await live.page(topics[1], shown_html))
+        await live.page(topics[0], shown_html)
+        watching = asyncio.create_task(live.run())
+        mark = page["mark"]
+        streams = [live.events(topic, mark) for topic in topics]
+        begun = [asyncio.create_task(first_of(stream)) for stream in streams]
+        await asyncio.sleep(0.1)
+        value[0] = "new"
+        index.version, index.turns = 1, 1
+        assert await asyncio.wait_for(begun[1], 4) == {"one": "new"}
+        assert not watching.done()
+        with pytest.raises(ConfigError, match="no run"):
+            await asyncio.sleep(module.OFTEN)
+            await live.page(topics[0], shown_html)
+        begun[0].cancel()
+        watching.cancel()
+
+    asyncio.run(asked())
