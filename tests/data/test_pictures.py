@@ -16,11 +16,12 @@ from attnlab.config.pictures import PictureGrid
 from attnlab.config.schema import DataSettings
 from attnlab.config.values import Choice
 from attnlab.data.batch import collate
+from attnlab.data.corpora import records
 from attnlab.data.corpora.own_files import Files
 from attnlab.data.corpora.shapes import HELD_OUT, Shapes
 from attnlab.data.dataset import Dataset
 from attnlab.data.errors import DataError
-from attnlab.data.images.decoding import PictureError, facts_of, pixels_of
+from attnlab.data.images.decoding import PictureError, facts_of, opened, pixels_of
 from attnlab.data.images.hashing import difference_hashes, near_pairs
 from attnlab.data.images.patches import patches_of, picture_of_patches
 from attnlab.data.images.picture import Picture
@@ -191,6 +192,18 @@ def test_broken_pictures_are_counted_and_may_be_skipped(tmp_path):
         list(Files(path=str(file)).read())
     kept = Files(path=str(file), skip_bad=True)
     assert len(list(kept.read())) == 1 and kept.skipped == 3
+    assert len(list(kept.read())) == 1 and kept.skipped == 3  # whenever the table is read again
+
+
+def test_pictures_of_a_sound_table_are_looked_at_once(tmp_path, monkeypatch):
+    looked = []
+    monkeypatch.setattr(records, "opened", lambda picture: looked.append(opened(picture)))
+    file = table(tmp_path, [{"image": {"bytes": stored(noise(n)), "path": None}} for n in range(3)])
+    corpus = Files(path=str(file))
+    next(iter(corpus.read()))
+    assert len(looked) == 1  # a reading that was given up says nothing of the others
+    first, second = list(corpus.read()), list(corpus.read())
+    assert len(looked) == 4 and first == second
 
 
 def settings(path, **others):

@@ -256,7 +256,7 @@ class FilePredictions:
                 yield record
                 continue
             parts = parts or self._columns(record)
-            parsed = example_of(record, parts, (), file.parent, decoded=self._pictured)
+            parsed = example_of(record, parts, (), file.parent, look="whole" if self._pictured else "header")
             if isinstance(parsed, Example):
                 waiting.append(without_bytes(record.values, parts, parsed))
             yield parsed

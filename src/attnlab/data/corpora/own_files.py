@@ -26,6 +26,7 @@ from attnlab.data.corpora.records import (
     Broken,
     Columns,
     Names,
+    PictureLook,
     Record,
     Tally,
     division,
@@ -112,6 +113,8 @@ class Files(Corpus):
         self.targets = target_files(self.files, target_path, target_dev, target_test)
         self.classed = has_class_folders(self.files)
         self._skipped: dict[str, int] = {}
+        self._sound: set[str] = set()
+        """Splits that were read once without a broken row: pictures of theirs are not looked at again."""
         self._read, self._all = 0, 0
 
     @property
@@ -147,6 +150,8 @@ class Files(Corpus):
             self._read += example.size
             yield example
         self._skipped[split] = tally.broken
+        if not tally.broken:
+            self._sound.add(split)
 
     def _items(self, file: Path, split: str) -> Iterator[Example | Broken]:
         if self.targets:
@@ -154,13 +159,14 @@ class Files(Corpus):
             yield from line_pairs(file, target, self.encoding)
             return
         first: Record | None = None
+        look: PictureLook = "none" if split in self._sound else "whole" if self.skip_bad else "header"
         for record in self._records(file):
             if isinstance(record, Broken):
                 yield record
                 continue
             if first is None:
                 first, parts = record, self._parts(file, record)
-            example = self._example(record, first, parts, file.parent)
+            example = self._example(record, first, parts, file.parent, look)
             yield from division(example, self.unit) if self.unit in DIVIDING else [example]
 
     def _records(self, file: Path) -> Iterator[Record | Broken]:
@@ -169,13 +175,13 @@ class Files(Corpus):
         return reader_of(file, self.separator)(file, self.encoding, self.unit)
 
     def _example(
-        self, record: Record, first: Record, parts: dict[str, str], folder: Path
+        self, record: Record, first: Record, parts: dict[str, str], folder: Path, look: PictureLook
     ) -> Example | Broken:
         new = record.values.keys() - first.values.keys()
         if new and (column := self.columns.further(parts, new)):
             reason = f'it has a column "{column}", which the first row has not; give it to all rows or none'
             return Broken(record.place, reason)
-        return example_of(record, parts, self.labels, folder, decoded=self.skip_bad)
+        return example_of(record, parts, self.labels, folder, look=look)
 
     def _parts(self, file: Path, first: Record) -> dict[str, str]:
         if reader_of(file) is read_text and not is_picture_file(file):
@@ -216,6 +222,8 @@ class Files(Corpus):
             value = record.values[column] if column is not None else None
             if not looks_like_picture(value) or isinstance(value, bytes):
                 return  # no pictures, or in the table itself
+            if isinstance(value, Mapping) and value["bytes"] is not None:
+                continue
             picture = picture_of(value, file.parent)
             if isinstance(picture, Picture) and isinstance(picture.source, Path):
                 yield picture.digest.encode()

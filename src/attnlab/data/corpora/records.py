@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from attnlab.config.values import nearest
 from attnlab.data.corpora.units import Unit, divided
@@ -173,24 +173,28 @@ def refuse_division(parts: Mapping[str, str], unit: Unit, source: str) -> None:
         )
 
 
+PictureLook = Literal["header", "whole", "none"]
+"""How much of a picture is read before it is taken: none of it where all were looked at before."""
+
+
 def example_of(
     record: Record,
     parts: Mapping[str, str],
     labels: Sequence[str],
     folder: Path = Path(),
     *,
-    decoded: bool = False,
+    look: PictureLook = "header",
 ) -> Example | Broken:
-    """A row's example, or why there is none. Files of pictures are looked for in `folder`; their headers are
-    read, and with `decoded` all of them."""
+    """A row's example, or why there is none. Files of pictures are looked for in `folder`; `look` says how
+    much of a picture is read to know that it is sound."""
     try:
-        return made(record, parts, labels, folder, decoded)
+        return made(record, parts, labels, folder, look)
     except BrokenRowError as error:
         return Broken(record.place, str(error))
 
 
 def made(
-    record: Record, parts: Mapping[str, str], labels: Sequence[str], folder: Path, decoded: bool
+    record: Record, parts: Mapping[str, str], labels: Sequence[str], folder: Path, look: PictureLook
 ) -> Example:
     values = {part: value_of(record, column) for part, column in parts.items()}
     words = words_of(values.get("text"), values["tags"]) if "tags" in values else ()
@@ -202,7 +206,7 @@ def made(
     if "answers" in values:
         written = answers_in(values["answers"], record.values.get(ANSWER_START))
         answers = answers_of(written, texts.get("pair", ""))
-    image = image_of(values["image"], parts["image"], folder, decoded) if "image" in values else None
+    image = image_of(values["image"], parts["image"], folder, look) if "image" in values else None
     return Example(
         texts.get("text", ""),
         pair=texts.get("pair"),
@@ -216,13 +220,16 @@ def made(
     )
 
 
-def image_of(value: Any, column: str, folder: Path, decoded: bool) -> Picture:
-    """A picture whose header is sound."""
+def image_of(value: Any, column: str, folder: Path, look: PictureLook) -> Picture:
+    """A picture that is sound, as far as it is looked at."""
     picture = picture_of(value, folder)
     if isinstance(picture, str):
         raise BrokenRowError(f'its "{column}" {picture}')
     try:
-        pixels_of(picture, 1) if decoded else opened(picture)
+        if look == "whole":
+            pixels_of(picture, 1)
+        elif look == "header":
+            opened(picture)
     except PictureError as error:
         raise BrokenRowError(f'its "{column}" cannot be used: {error}') from error
     return picture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def picture_of(value: Any, folder: Path) -> Picture | str:
         content, path = value.get("bytes"), value.get("path")
     else:
         content, path = (value, None) if isinstance(value, bytes) else (None, value)
-    name = Path(path).name if isinstance(path, str) else ""
+    name = os.path.basename(path) if isinstance(path, str) else ""
     if isinstance(content, bytes):
         return Picture(content, name) if content else "is empty: it has 0 bytes"
     if not isinstance(path, str) or not path:
