@@ -18,7 +18,7 @@ OTHER = "the cat likes a dog in the garden ."
 CAN = {
     "causal": {"write", "losses", "attention", "without_heads", "patch_texts"},
     "masked": {"fill", "losses", "attention", "without_heads", "patch_texts"},
-    "seq2seq": {"translate", "attention", "without_heads"},
+    "seq2seq": {"translate", "attention", "without_heads", "patch_texts"},
     "classification": {"classify", "attention", "without_heads", "patch_texts"},
     "regression": {"classify", "attention", "without_heads", "patch_texts"},
     "tagging": {"tag", "attention", "without_heads", "patch_texts"},
@@ -206,7 +206,7 @@ OTHERS = {
     "write": ("rule", "temperature", "top_p", "top_k", "seed", "beyond"),
     "without_heads": ("pair",),
     "attention": ("pair",),
-    "patch_texts": ("at",),
+    "patch_texts": ("at", "target"),
     "search": ("file", "top"),
     "translate": ("beam", "best", "penalty", "cut"),
     "query": ("keys", "target", "scale", "tolerance", "text", "layer", "head"),

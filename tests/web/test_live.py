@@ -33,8 +33,8 @@ def shown_html(shown):
 
 async def first_of(events):
     async for event in events:
-        if "data: " in event:
-            return json.loads(event.partition("data: ")[2])
+        if b"data: " in event:
+            return json.loads(event.partition(b"data: ")[2])
     return None
 
 
@@ -49,16 +49,16 @@ def test_who_asks_while_a_page_is_made_gets_the_one_before():
             return {"one": made}
 
         topic = live.topic("page", regions)
-        assert json.loads(await live.page(topic, shown_html))["one"] == "old"
+        assert json.loads((await live.page(topic, shown_html)).body)["one"] == "old"
         value[0] = "new"
         await asyncio.sleep(module.FRESH + 0.05)
         began = time.monotonic()
-        answers = [json.loads(await live.page(topic, shown_html))["one"] for _ in range(3)]
+        answers = [json.loads((await live.page(topic, shown_html)).body)["one"] for _ in range(3)]
         assert answers == ["old"] * 3
         assert time.monotonic() - began < 0.1  # nobody waited for what takes long
         slow.set()
         await asyncio.sleep(0.1)
-        assert json.loads(await live.page(topic, shown_html))["one"] == "new"
+        assert json.loads((await live.page(topic, shown_html)).body)["one"] == "new"
 
     asyncio.run(asked())
 
@@ -70,7 +70,7 @@ def test_no_page_is_older_than_a_second():
         await live.page(topic, shown_html)
         value[0] = "new"
         await asyncio.sleep(module.OFTEN + 0.01)
-        assert json.loads(await live.page(topic, shown_html))["one"] == "new"
+        assert json.loads((await live.page(topic, shown_html)).body)["one"] == "new"
 
     asyncio.run(asked())
 
@@ -85,7 +85,7 @@ def test_what_changes_while_a_page_is_rendered_is_told_to_its_viewer():
             asyncio.run_coroutine_threadsafe(live._compute(topic), loop).result(5)
             return shown_html(shown)
 
-        page = json.loads(await live.page(topic, render))
+        page = json.loads((await live.page(topic, render)).body)
         assert page["one"] == "old"
         told = await asyncio.wait_for(first_of(live.events(topic, page["mark"])), 2)
         assert told == {"one": "new"}
@@ -104,7 +104,7 @@ def test_a_page_whose_run_is_gone_does_not_end_what_others_are_told():
             return {"one": "old"}
 
         topics = [live.topic("gone", gone), live.topic("here", lambda: {"one": value[0]})]
-        page = json.loads(await live.page(topics[1], shown_html))
+        page = json.loads((await live.page(topics[1], shown_html)).body)
         await live.page(topics[0], shown_html)
         watching = asyncio.create_task(live.run())
         mark = page["mark"]

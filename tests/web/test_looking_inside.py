@@ -141,7 +141,45 @@ def test_texts_that_cannot_be_patched_are_a_sentence(ask):
     assert "the same number" in refused and "11 tokens" in refused
     assert "same output at this token" in ask.error("patch_texts", "causal", first=FIRST, second=FIRST)
     assert "no token 99" in ask.error("patch_texts", "causal", first=FIRST, second=SECOND, at=99)
-    assert "source" in ask.error("patch_texts", "seq2seq", first=FIRST, second=SECOND)
+
+
+def test_sources_are_patched_under_one_target(ask, opened):
+    trained, target = opened["seq2seq"], "garden the in"
+    done = ask.done("patch_texts", "seq2seq", first=FIRST, second=SECOND, target=target)
+    first, second = (trained.reading.row(text, target) for text in (FIRST, SECOND))
+    assert done["first"] == list(first.source_words) and done["target"] == list(first.words)
+    with undisturbed(trained.model):
+        with capture(trained.model, "encoder.layers.0.output", "encoder.layers.1.heads") as seen:
+            wanted = trained.model(**first.inputs)[0]
+        usual = trained.model(**second.inputs)[0]
+        far = divergences(wanted, usual)
+        at = int(far.argmax())
+        assert done["at"] == at and done["apart"] == pytest.approx(float(far[at]), rel=1e-4)
+
+        def share(change):
+            with patch(trained.model, change):
+                output = trained.model(**second.inputs)[0]
+            return 1 - float(divergences(wanted, output)[at] / far[at])
+
+        for place in range(len(first.source_words)):
+            state = seen["encoder.layers.0.output"][:, place]
+
+            def change(value, place=place, state=state):
+                value[:, place] = state
+                return value
+
+            assert done["hidden"][1][place] == pytest.approx(
+                share({"encoder.layers.0.output": change}), abs=1e-4
+            )
+        for head in range(2):
+            own = {f"encoder.layers.1.heads.{head}": seen["encoder.layers.1.heads"][:, head]}
+            assert done["heads"][1][head] == pytest.approx(share(own), abs=1e-4)
+    differs = [n for n, (a, b) in enumerate(zip(done["first"], done["second"], strict=True)) if a != b]
+    assert [n for n, entering in enumerate(done["hidden"][0]) if abs(entering) > 1e-4] == differs
+    chosen = ask.done("patch_texts", "seq2seq", first=FIRST, second=SECOND, target=target, at=1)
+    assert chosen["at"] == 1 and "after token 1 of the target" in chosen["measure"]
+    written = ask.done("patch_texts", "seq2seq", first=FIRST, second=SECOND)["target"]
+    assert written == list(trained.reading.row(FIRST, str(trained.translate(FIRST))).words)
 
 
 def test_a_model_is_left_as_it_was(opened):

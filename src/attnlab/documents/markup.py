@@ -32,16 +32,17 @@ def text(value: object) -> Markup:
 
 def element(tag: str, *children: object, **attributes: object) -> Markup:
     """`class_` is class, `aria_label` is aria-label; None and "" leave one out, True gives it no value."""
-    names = ((name.rstrip("_").replace("_", "-"), value) for name, value in attributes.items())
-    given = [
-        Markup(" {}").format(name) if value is True else Markup(' {}="{}"').format(name, text(value))
-        for name, value in names
-        if value is not None and value is not False and value != ""
-    ]
-    opening = Markup("<{}{}>").format(tag, Markup("").join(given))
+    opening = f"<{tag}{''.join(_attribute(*given) for given in attributes.items())}>"
     if tag in EMPTY:
-        return opening
-    return opening + Markup("").join(map(text, children)) + Markup("</{}>").format(tag)
+        return Markup(opening)
+    return Markup(f"{opening}{''.join(map(text, children))}</{tag}>")
+
+
+def _attribute(name: str, value: object) -> str:
+    if value is None or value is False or value == "":
+        return ""
+    written = name.rstrip("_").replace("_", "-")
+    return f" {written}" if value is True else f' {written}="{text(value)}"'
 
 
 def lines_of(parts: list[Markup]) -> Markup:

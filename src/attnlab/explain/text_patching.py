@@ -1,9 +1,11 @@
-"""What of a text decides the output: hidden states of one text, put into another of the same length."""
+"""What of a text decides the output: hidden states of one text, put into another of the same length. Of an
+encoder-decoder the texts are sources, under one target."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 import torch
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of
-from attnlab.explain.ablation import divergences, repeated_row
+from attnlab.explain.ablation import divergences, repeated_row, row_by_row
 from attnlab.explain.attention_maps import RowOfText
 from attnlab.model.capture import capture, patch
 from attnlab.model.heads.head import Head
@@ -27,6 +29,10 @@ ALIKE = 1e-9
 WORDS = (
     "share of the way to the first text's prediction of the word after token {at} ({word}): 1 − KL(first ‖ "
     "patched) / KL(first ‖ second)"
+)
+WRITTEN = (
+    "share of the way to what is written for the first text after token {at} of the target ({word}): 1 − "
+    "KL(first ‖ patched) / KL(first ‖ second)"
 )
 OUTPUTS = "share of the way to the first text's output: 1 − |first − patched| / |first − second|"
 
@@ -49,39 +55,43 @@ class TextPatching:
     """How far the two outputs are from each other, in `unit`."""
     unit: str
     at: int
+    target: Sequence[str] = ()
+    """What an encoder-decoder had written, of both texts the same."""
 
     def as_json(self) -> dict[str, Any]:
         return dict(vars(self))
 
 
-def patch_texts(model: Model, first: RowOfText, second: RowOfText, *, at: int = -1) -> TextPatching:
+def patch_texts(model: Model, first: RowOfText, second: RowOfText, *, at: int | None = None) -> TextPatching:
     """Patch the states of the first text into the second, place by place and head by head; of a model of
-    words what it says after token `at` is looked at."""
-    length = len(first.words)
-    refuse_unequal(model, first, second)
-    place = at % length if -length <= at < length else None
-    if place is None:
-        raise ConfigError(f"There is no token {at}: they are 0 to {length - 1}.")
-    streams, heads = stream_places(model), head_places(model)
+    words what it says after token `at` is looked at: the last, and of a target where it says most unlike
+    things, unless somebody says."""
+    sources = model.trunk.reads_source
+    texts = (first.source_words, second.source_words) if sources else (first.words, second.words)
+    refuse_unequal(*texts)
+    side = "encoder." if sources else ""
+    streams, heads = stream_places(model, side), head_places(model, side)
     with undisturbed(model):
+        if at is None:
+            at = most_unlike(model, first, second) if sources else -1
+        place = at % len(first.words) if -len(first.words) <= at < len(first.words) else None
+        if place is None:
+            raise ConfigError(f"There is no token {at}: they are 0 to {len(first.words) - 1}.")
         with capture(model, *streams, *heads) as seen:
             wanted = outputs(model, first.inputs, 1, place)
         usual = outputs(model, second.inputs, 1, place)
         compare = OutputWay(model.head.scores_words, wanted[0], usual[0])
-        hidden = [
-            patched_each(model, second.inputs, name, placewise(seen[name]), length, place, compare)
-            for name in streams
-        ]
-        of_heads = [
-            patched_each(
-                model, second.inputs, name, headwise(seen[name]), seen[name].shape[1], place, compare
-            )
-            for name in heads
-        ]
-    measure = WORDS.format(at=place, word=second.words[place]) if compare.of_words else OUTPUTS
+
+        def shares(name: str, change: Any, rows: int) -> list[float]:
+            return patched_each(model, second.inputs, name, change, rows, place, compare)
+
+        hidden = [shares(name, placewise(seen[name]), len(texts[0])) for name in streams]
+        of_heads = [shares(name, headwise(seen[name]), seen[name].shape[1]) for name in heads]
+    of_words = WRITTEN if sources else WORDS
+    measure = of_words.format(at=place, word=second.words[place]) if compare.of_words else OUTPUTS
     return TextPatching(
-        first=first.words,
-        second=second.words,
+        first=texts[0],
+        second=texts[1],
         layers=["embedding", *(f"layer {number}" for number in range(len(streams) - 1))],
         hidden=hidden,
         heads=of_heads,
@@ -89,36 +99,42 @@ def patch_texts(model: Model, first: RowOfText, second: RowOfText, *, at: int = 
         apart=compare.apart,
         unit="nats" if compare.of_words else "",
         at=place,
+        target=first.words if sources else (),
     )
 
 
-def refuse_unequal(model: Model, first: RowOfText, second: RowOfText) -> None:
-    if model.trunk.reads_source:
+def most_unlike(model: Model, first: RowOfText, second: RowOfText) -> int:
+    """Where in one target two sources make a model say most unlike things."""
+    (of_first, *_), (of_second, *_) = (row_scores(model, row) for row in (first, second))
+    return int(divergences(of_first, of_second).argmax())
+
+
+def row_scores(model: Model, row: RowOfText) -> list[Tensor]:
+    """The scores (T,V) of one row."""
+    scores: list[Tensor] = model(**repeated_row(row.inputs, 1), objective=row_by_row)
+    return scores
+
+
+def refuse_unequal(first: Sequence[str], second: Sequence[str]) -> None:
+    if len(first) != len(second):
         raise ConfigError(
-            "This model reads a source beside its text; texts are patched in models that read one."
-        )
-    lengths = len(first.words), len(second.words)
-    if lengths[0] != lengths[1]:
-        raise ConfigError(
-            f"The first text has {lengths[0]} tokens and the second {lengths[1]}: states are patched place "
+            f"The first text has {len(first)} tokens and the second {len(second)}: states are patched place "
             "by place, which needs the same number. Change a word for one of as many tokens."
         )
-    if lengths[0] > LONGEST:
+    if len(first) > LONGEST:
         raise ConfigError(
-            f"The texts have {lengths[0]} tokens; at most {count_of(LONGEST, 'token')} are patched."
+            f"The texts have {len(first)} tokens; at most {count_of(LONGEST, 'token')} are patched."
         )
 
 
-def stream_places(model: Model) -> list[str]:
+def stream_places(model: Model, side: str = "") -> list[str]:
     """The stream before the first layer, and after each."""
-    named = [
-        name for name in places_of(model.trunk) if name.startswith("layers.") and name.endswith(".output")
-    ]
-    return ["embedding", *(name for name in named if name.count(".") == 2)]
+    named = [name for name in places_of(model.trunk) if fnmatchcase(name, f"{side}layers.*.output")]
+    return [f"{side}embedding", *(name for name in named if name.removeprefix(side).count(".") == 2)]
 
 
-def head_places(model: Model) -> list[str]:
-    return [name for name in places_of(model.trunk) if name.startswith("layers.") and name.endswith(".heads")]
+def head_places(model: Model, side: str = "") -> list[str]:
+    return [name for name in places_of(model.trunk) if fnmatchcase(name, f"{side}layers.*.heads")]
 
 
 def placewise(state: Tensor) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -56,6 +56,18 @@ class Series:
         return [total / count for total, count in zip(self.sums, self.counts, strict=True)]
 
 
+@dataclass(frozen=True)
+class ShownCurves:
+    """Curves as regions of a page, and when they were made."""
+
+    regions: Mapping[str, str]
+    at: float
+
+    @property
+    def size(self) -> int:
+        return sum(map(len, self.regions.values()))
+
+
 class GrowingCourse:
     """Reads what was written since the last look; begins anew where the file was cut, as by a resume."""
 
@@ -68,6 +80,7 @@ class GrowingCourse:
         self.place: tuple[float, ...] = (0.0,) * len(AXES)
         self.series: dict[str, Series] = {}
         self.warnings: list[str] = []
+        self.shown: ShownCurves | None = None
         self.ends = ""
         """Which limit ends it, and when, as the loop said."""
 

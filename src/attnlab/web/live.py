@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import TypeVar
 
+from fastapi.responses import HTMLResponse
+
 from attnlab.config.values import ConfigError
 from attnlab.runs.faults import RunError
 from attnlab.web.index import PAUSES, Index
@@ -47,7 +49,7 @@ class Shown(dict[str, str]):
 class RenderedPage:
     """A whole page, what it was made of, and when that was computed."""
 
-    html: str
+    html: bytes
     mark: str
     key: object
     at: float
@@ -71,7 +73,7 @@ class Topic:
     """The number of the last change."""
     rendered: RenderedPage | None = None
     computing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _encoded: dict[int, str] = field(default_factory=dict)
+    _encoded: dict[int, bytes] = field(default_factory=dict)
 
     def update(self, regions: Regions, number: int) -> bool:
         """Whether anything is another than before."""
@@ -86,11 +88,13 @@ class Topic:
             self.latest = number
         return bool(changed or gone)
 
-    def since(self, number: int) -> str:
-        """The regions that changed after a number, as JSON; encoded once for all who ask."""
+    def since(self, number: int, server: str) -> bytes:
+        """The event that tells of the regions that changed after a number; made once for all who ask."""
         if number not in self._encoded:
             changed = {name: html for name, (at, html) in self.known.items() if at > number}
-            self._encoded[number] = json.dumps(changed, ensure_ascii=False)
+            told = json.dumps(changed, ensure_ascii=False)
+            event = f"id: {server}-{self.latest}\nevent: regions\ndata: {told}\n\n"
+            self._encoded[number] = event.encode()
         return self._encoded[number]
 
 
@@ -122,18 +126,18 @@ class Live:
             for viewer in topic.viewers:
                 viewer.set()
 
-    async def page(self, topic: Topic, render: Callable[[Shown], str], *, key: object = None) -> str:
+    async def page(self, topic: Topic, render: Callable[[Shown], str], *, key: object = None) -> HTMLResponse:
         """The whole page as it was at most a second ago: its events tell what came since. One that is not
         quite new is made again behind the back of who asks. `key` stands for what else it is made of."""
         known = topic.rendered
         age = time.monotonic() - known.at if known is not None and known.key == key else OFTEN
         if known is None or age >= OFTEN:
-            return (await self._made(topic, render, key)).html
+            return HTMLResponse((await self._made(topic, render, key)).html)
         if age >= self._pause(topic) and not topic.computing.locked():
             task = asyncio.create_task(self._made(topic, render, key))
             self._working.add(task)
             task.add_done_callback(self._done)
-        return known.html
+        return HTMLResponse(known.html)
 
     def _pause(self, topic: Topic) -> float:
         """Seconds for which a page is new: the longer it takes to make, the more."""
@@ -159,7 +163,7 @@ class Live:
             else:
                 html, seconds = await asyncio.to_thread(timed, lambda: render(shown))
                 topic.seconds += seconds
-                made = RenderedPage(html, shown.mark, key, at)
+                made = RenderedPage(html.encode(), shown.mark, key, at)
             topic.rendered = made
             return made
 
@@ -188,7 +192,7 @@ class Live:
             if not any(topic.viewers for topic in self.topics.values()):
                 self._watched.clear()
 
-    async def events(self, topic: Topic, after: str) -> AsyncIterator[str]:
+    async def events(self, topic: Topic, after: str) -> AsyncIterator[bytes]:
         """What changes from now on, for one viewer, and first what changed since the mark of its page."""
         server, _, number = after.partition("-")
         seen = int(number) if server == self.server and number.isdecimal() else 0
@@ -197,19 +201,19 @@ class Live:
         topic.viewers.add(woken)
         self._watched.set()
         try:
-            yield "retry: 1000\n\n"
+            yield b"retry: 1000\n\n"
             while True:
                 try:
                     await asyncio.wait_for(woken.wait(), ALIVE)
                 except TimeoutError:
-                    yield ": alive\n\n"
+                    yield b": alive\n\n"
                     continue
                 if self._closed:
                     return
                 woken.clear()
                 if topic.latest > seen:
-                    yield f"id: {self.server}-{topic.latest}\nevent: regions\ndata: {topic.since(seen)}\n\n"
-                    seen = topic.latest
+                    event, seen = topic.since(seen, self.server), topic.latest
+                    yield event
         finally:
             topic.viewers.discard(woken)
 

@@ -61,5 +61,5 @@ def abilities(trained: Trained) -> dict[str, bool]:
         "losses": says and (trained.continues or trained.fills) and not pictured,
         "attention": looks,
         "without_heads": looks and says and not vectors,
-        "patch_texts": says and not vectors and not answers and not pictured and not trained.reads_source,
+        "patch_texts": says and not vectors and not answers and not pictured,
     }

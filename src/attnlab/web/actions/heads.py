@@ -44,10 +44,13 @@ class WithoutValues:
 
 @dataclass(frozen=True)
 class PatchValues:
-    """`at` is the token after which words are looked at: the last of the text where nobody says."""
+    """`at` is the token after which words are looked at: the last of the text where nobody says. For an
+    encoder-decoder both texts are sources, and `target` is what it has written: what it writes for the
+    first, where nobody gives one."""
 
     first: str
     second: str
+    target: str = ""
     at: int | None = None
 
 
@@ -140,6 +143,7 @@ def patch_texts(asked: WorkerRequest) -> Answer:
     place."""
     values, trained = asked.read(PatchValues), asked.trained
     trained.refuse_headless()
-    first, second = trained.reading.row(values.first), trained.reading.row(values.second)
-    last = -1 - len(trained.tokenizer.form.end)
+    target = pair_of(trained, values.first, values.target) if trained.reads_source else ""
+    first, second = (trained.reading.row(text, target) for text in (values.first, values.second))
+    last = None if trained.reads_source else -1 - len(trained.tokenizer.form.end)
     return patch_rows(trained.model, first, second, at=last if values.at is None else values.at).as_json()

@@ -1,5 +1,6 @@
 "use strict";
 // What pages share that ask a model: elements, forms that are answered in place, bars, tokens, maps of numbers.
+import * as address from "/static/address.js";
 import { announce, stream } from "/static/live.js";
 
 export const byId = (id) => document.getElementById(id);
@@ -33,8 +34,10 @@ export const visible = (piece) => (piece === "" ? "∅" : piece.trim() === "" ? 
 
 // ---------------------------------------------------------------- forms
 // Asks for what a form holds; `work(values, ask)` shows the answer. One question at a time: the next one ends the last.
-export const question = (form, place, work) => {
+// What was asked is in the address, and asked again when that is opened; `more()` gives what is not in the form.
+export const question = (form, place, work, more = () => ({})) => {
   let running = null;
+  const section = form.closest("section").id;
   const said = form.querySelector("[data-said]");
   const stop = form.querySelector("[data-stop]");
   const tell = (text, wrong = false) => {
@@ -45,6 +48,7 @@ export const question = (form, place, work) => {
     running?.abort();
     const own = (running = new AbortController());
     form.setAttribute("aria-busy", "true");
+    remember(form, more());
     if (stop) stop.hidden = false;
     tell("–");
     const ask = (action, values, part = () => {}) => stream(place.replace("{}", action), values, part, own.signal);
@@ -64,7 +68,16 @@ export const question = (form, place, work) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); run(); }
   });
   stop?.addEventListener("click", () => running?.abort());
+  const [name, values] = address.read();
+  if (name === section && values.size) queueMicrotask(() => { address.fill(form, values); run(); });
   return run;
+};
+
+// Puts what a form holds into the address, and what else belongs to the view.
+export const remember = (form, more = {}) => {
+  const values = [...address.changed(form), ...Object.entries(more).filter(([, value]) => value !== "")];
+  const follows = !form.querySelector(".primary"); // it asks by itself, with whatever is in it
+  address.write(form.closest("section").id, values.length || follows ? values : [["asked", "as it is"]]);
 };
 
 // The fields of a form by name: numbers as numbers, empty ones left out.
@@ -353,13 +366,13 @@ export const sections = (names, chosen = () => {}) => {
     names.forEach((other) => { byId(other).hidden = other !== name; });
     chosen(name);
   };
-  const asked = location.hash.slice(1);
+  const [asked] = address.read();
   const first = names.includes(asked) ? asked : names[0];
   kinds.hidden = names.length < 2;
   kinds.querySelectorAll("input").forEach((input) => {
     input.closest("label").hidden = !names.includes(input.value);
     input.checked = input.value === first;
-    input.addEventListener("change", () => { history.replaceState(null, "", `#${input.value}`); show(input.value); });
+    input.addEventListener("change", () => { address.write(input.value, []); show(input.value); });
   });
   show(first);
 };

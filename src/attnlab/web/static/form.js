@@ -1,5 +1,6 @@
 "use strict";
 // The form of a new run: what differs from the ready config is checked as one types, by the command line's own rules.
+import * as address from "/static/address.js";
 import { announce, send } from "/static/live.js";
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -48,6 +49,21 @@ const fill = () => {
   fields.forEach((field) => show(field, base[field.dataset.key] ?? ""));
   check();
 };
+// The config and what was changed of it, as the address has them.
+const restore = () => {
+  const [, values] = address.read();
+  if (values.get("config") in configs) config.value = values.get("config");
+  fill();
+  for (const text of values.getAll("set")) {
+    const [, key, value] = /^([^=]*)=(.*)$/s.exec(text) ?? [];
+    const field = fields.find((one) => one.dataset.key === key);
+    if (!field) continue;
+    show(field, value);
+    field.closest("details").open = true;
+  }
+  if (values.has("name")) document.getElementById("name").value = values.get("name");
+  check();
+};
 const changes = () =>
   fields
     .filter((field) => value(field) !== (base[field.dataset.key] ?? "") && value(field) !== "")
@@ -59,10 +75,14 @@ const wrong = (place, text) => {
 };
 const check = async () => {
   const mine = ++asked;
+  const set = changes();
+  const name = document.getElementById("name").value;
+  const usual = config.querySelector("option[selected]")?.value ?? config.options[0].value;
+  address.write("", [...(config.value === usual ? [] : [["config", config.value]]), ...set.map((one) => ["set", one]), ...(name ? [["name", name]] : [])]);
   const together = document.getElementById("together");
   let answer;
   try {
-    answer = await send("/api/config", { config: config.value, set: changes() });
+    answer = await send("/api/config", { config: config.value, set });
   } catch (error) {
     answer = { errors: [{ message: error.message, setting: null }], html: "" };
   }
@@ -89,7 +109,7 @@ const check = async () => {
 form.addEventListener("input", (event) => {
   if (event.target === config) return fill();
   const field = event.target.closest("[data-key]");
-  if (!field) return undefined;
+  if (!field && event.target.id !== "name") return undefined;
   if (event.target.matches("select")) {
     const [kind, options] = parts(base[field.dataset.key] ?? "");
     inputs(field)[1].value = kind === event.target.value ? options : "";
@@ -118,4 +138,4 @@ form.addEventListener("submit", async (event) => {
 document.getElementById("copy").addEventListener("click", () => {
   navigator.clipboard?.writeText(document.getElementById("command").textContent).then(() => announce("Copied."));
 });
-fill();
+restore();

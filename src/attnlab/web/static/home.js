@@ -1,5 +1,6 @@
 "use strict";
 // The list of runs: filtered, sorted and searched here; rows come and go with the folder.
+import * as address from "/static/address.js";
 import { announce, onRegions } from "/static/live.js";
 
 const body = document.querySelector("#runs tbody");
@@ -61,8 +62,9 @@ tools.addEventListener("submit", (event) => {
   const chosen = [...body.querySelectorAll("input[name=run]:checked")].map((box) => `run=${encodeURIComponent(box.value)}`);
   if (chosen.length > 1) location.assign(`/compare?${chosen.join("&")}`);
 });
-tools.addEventListener("change", () => { announce(`${filter()} runs`); sort(); });
-wanted.addEventListener("input", filter);
+const keep = () => address.write("", address.changed(tools));
+tools.addEventListener("change", () => { announce(`${filter()} runs`); sort(); keep(); });
+wanted.addEventListener("input", () => { filter(); keep(); });
 body.addEventListener("change", pick);
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !event.target.matches("input, textarea, select")) {
@@ -94,5 +96,7 @@ onRegions((changed, known) => {
   filter();
   sort();
 });
+address.fill(tools, address.read()[1]);
 filter();
+sort();
 pick();

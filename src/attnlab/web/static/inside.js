@@ -1,8 +1,9 @@
 "use strict";
 // The heads of a model on a text, its output without some of them, and two texts patched into one another.
+import * as address from "/static/address.js";
 import { announce, stream } from "/static/live.js";
 import { drawAttention } from "/static/attention.js";
-import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
+import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, remember, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");
@@ -15,7 +16,10 @@ const looking = (facts) => {
   const panel = byId("without-more");
   let drawn = null; // what is shown: its maps, the text that was read, the head that is large
   let gone = new Set();
+  let wanted = address.read()[1]; // what the page was opened with
   let asking = null;
+  const keep = () => remember(form("heads"), { head: drawn.chosen.join() === drawn.usual ? "" : drawn.chosen.join(), without: [...gone].join(" ") });
+  const known = (key) => /^\d+,\d+$/.test(key) && Number(key.split(",")[1]) < (drawn.maps.layers[key.split(",")[0]]?.heads ?? 0);
   byId("heads").querySelector(".pair").hidden = !(facts.pairs || facts.reads_source);
   const row = new TokenRow(byId("without-tokens"), (n) => panel.replaceChildren(...beforeAndAfter(tokens[n])));
   let tokens = [];
@@ -43,6 +47,7 @@ const looking = (facts) => {
   const toggle = (key) => {
     const focused = document.activeElement;
     gone.has(key) ? gone.delete(key) : gone.add(key);
+    keep();
     showRemoved();
     if (!focused.isConnected) remove.focus();
     compare();
@@ -114,14 +119,19 @@ const looking = (facts) => {
     frames = new AbortController();
     gone = new Set();
     byId("without").hidden = true;
-    drawn = { maps: done.maps, text, pair: done.pair, chosen: done.maps.chosen };
+    drawn = { maps: done.maps, text, pair: done.pair, chosen: done.maps.chosen, usual: done.maps.chosen.join() };
+    if (known(wanted.get("head") ?? "")) drawn.chosen = done.maps.chosen = wanted.get("head").split(",").map(Number);
+    if (facts.can.without_heads) gone = new Set((wanted.get("without") ?? "").split(" ").filter(known));
+    wanted = new URLSearchParams();
     byId("heads-shown").hidden = false;
     byId("heads-headline").textContent = done.headline;
     byId("heads-remark").textContent = done.remark;
     byId("heads-notes").textContent = done.notes;
     host.replaceChildren(byId("maps-frame").content.cloneNode(true));
-    drawAttention(done.maps, unpacked(done.weights), { signal: frames.signal, onChoose: (layer, head) => { drawn.chosen = [layer, head]; showRemoved(); } });
+    drawAttention(done.maps, unpacked(done.weights), { signal: frames.signal, onChoose: (layer, head) => { drawn.chosen = [layer, head]; keep(); showRemoved(); } });
+    keep();
     showRemoved();
+    if (gone.size) compare();
     host.addEventListener("keydown", (event) => {
       const button = event.target.closest?.("[data-head]");
       if (facts.can.without_heads && button && ["Delete", "Backspace"].includes(event.key)) { event.preventDefault(); toggle(button.dataset.head); }
@@ -129,20 +139,23 @@ const looking = (facts) => {
     announce(done.headline);
   });
   remove.addEventListener("click", () => toggle(drawn.chosen.join(",")));
-  restore.addEventListener("click", () => { gone = new Set(); showRemoved(); remove.focus(); compare(); });
+  restore.addEventListener("click", () => { gone = new Set(); keep(); showRemoved(); remove.focus(); compare(); });
 };
 
 // ---------------------------------------------------------------- two texts
-const patching = () => {
+const patching = (facts) => {
   let [streams, heads] = [null, null];
   const own = form("patching");
-  own.elements.first.value = "the cat sees a dog in the";
-  own.elements.second.value = "the bird sees a dog in the";
-  question(own, place, async (values, ask) => {
-    const done = await ask("patch_texts", values);
+  own.querySelector(".target").hidden = !facts.reads_source;
+  if (facts.reads_source) byId("patch-at").textContent = "look at what it writes after token (empty: where the two texts differ most)";
+  own.elements.first.defaultValue = "the cat sees a dog in the";
+  own.elements.second.defaultValue = "the bird sees a dog in the";
+  question(own, place, async ({ target, ...texts }, ask) => {
+    const done = await ask("patch_texts", facts.reads_source ? { ...texts, target } : texts);
     byId("patched").hidden = false;
     const columns = done.first.map((word, n) => (word === done.second[n] ? `${n} ${word}` : `${n} ${word}/${done.second[n]}`));
-    // The stream after the last layer is the output itself, and the words that differ are all that enters.
+    // The stream after the last layer is the output itself (of a source, all that is read of it), and the words
+    // that differ are all that enters.
     const largest = (grid) => grid.flatMap((row, r) => row.map((share, c) => [share, r, c])).reduce((best, one) => (one[0] > best[0] ? one : best));
     const told = (share) => percent(share).replace("-", "−");
     if (done.heads.length) {
@@ -170,7 +183,7 @@ const facts = await openModel(place);
 if (facts) {
   const names = [...(facts.can.attention ? ["heads"] : []), ...(facts.can.patch_texts ? ["patching"] : [])];
   if (facts.can.attention) looking(facts);
-  if (facts.can.patch_texts) patching();
+  if (facts.can.patch_texts) patching(facts);
   if (names.length) sections(names);
   else {
     byId("nothing").textContent = "There is nothing here to look into: this model has no attention that reads a text. attnlab explain has pictures of what it does.";

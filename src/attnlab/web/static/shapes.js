@@ -1,7 +1,8 @@
 "use strict";
 // Parts without a model: queries and weights, masks, positions and feature maps, drawn anew as their options change.
 import { announce } from "/static/live.js";
-import { HeatMap, byId, fixed, make, percent, question, sections, settled, shade, short } from "/static/asking.js";
+import * as address from "/static/address.js";
+import { HeatMap, byId, fixed, make, percent, question, remember, sections, settled, shade, short } from "/static/asking.js";
 
 const PLACE = "/api/ask/{}";
 const form = (name) => byId(name).querySelector("form");
@@ -50,7 +51,8 @@ const drawChart = (host, lines, { x, y, sentence }) => {
 const solving = () => {
   const own = form("query");
   const host = byId("weights");
-  let [wanted, names, ready] = [[], [], ""];
+  const given = (address.read()[1].get("weights") ?? "").split(" ").map(Number);
+  let [wanted, ready, moved] = [[], "", false];
   const normal = (values) => { const total = values.reduce((sum, value) => sum + value, 0); return total > 0 ? values.map((value) => value / total) : values.map(() => 1 / values.length); };
 
   // One weight is set, and the others share what is left as they did before.
@@ -63,7 +65,7 @@ const solving = () => {
     host.replaceChildren(...Array.from({ length: count }, (_, n) =>
       make("div", { class: "weight" },
         make("label", { for: `weight-${n}` }, `key ${n}`),
-        make("input", { type: "range", id: `weight-${n}`, min: 0, max: 1, step: 0.01, value: wanted[n], oninput: (event) => { set(n, Number(event.target.value)); showWanted(); soon(); } }),
+        make("input", { type: "range", id: `weight-${n}`, min: 0, max: 1, step: 0.01, value: wanted[n], oninput: (event) => { set(n, Number(event.target.value)); moved = true; showWanted(); soon(); } }),
         make("output", { for: `weight-${n}` }),
         make("span", { class: "reached", title: "what the query reaches" }, make("i")),
         make("span", { class: "reached-told" }))));
@@ -76,11 +78,17 @@ const solving = () => {
     row.querySelector("output").textContent = percent(wanted[n]);
   });
 
+  const keep = () => remember(own, { weights: moved ? wanted.map((weight) => Number(weight.toFixed(3))).join(" ") : "" });
   const rows = (text) => text.split(";").map((row) => row.trim()).filter(Boolean).map((row) => row.split(/[\s,]+/).map(Number));
   const run = question(own, PLACE, async (values, ask) => {
     const keys = rows(values.keys);
     if (keys.flat().some(Number.isNaN)) throw new Error("Keys are rows of numbers with ; between them, such as 0,1,2; 1,1,2.");
-    if (keys.length !== wanted.length) { wanted = normal(keys.map((_, n) => (n === 0 ? 0.7 : 0.3 / Math.max(1, keys.length - 1)))); build(keys.length); }
+    if (keys.length !== wanted.length) {
+      moved = given.length === keys.length && given.every((weight) => weight >= 0);
+      wanted = normal(moved ? given.splice(0) : keys.map((_, n) => (n === 0 ? 0.7 : 0.3 / Math.max(1, keys.length - 1))));
+      build(keys.length);
+      keep();
+    }
     if (keys.length < 2) throw new Error("One key always has all of the weight; give two or more.");
     const done = await ask("query", { keys, target: normal(wanted), scale: values.scale ?? 1 });
     byId("query-outcome").textContent = `These weights are ${done.outcome.replace(/\.$/, "")}.`.replace("are cannot be reached", "cannot be reached");
@@ -92,15 +100,16 @@ const solving = () => {
     const facts = [["query", `(${done.query.map((value) => short(value)).join(", ")})`], ["its length", short(done.length)], ["largest error", percent(done.error)], ["divergence", `${short(done.divergence)} nats`], ["smallest scale along its direction", done.how === "limit" ? short(done.smallest_scale) : "–"]];
     byId("query-facts").replaceChildren(make("dl", { class: "facts" }, facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))));
     plane(done);
+    keep();
     if (ready !== byId("query-outcome").textContent) announce((ready = byId("query-outcome").textContent));
   });
   const soon = settled(run, 60);
   own.addEventListener("input", (event) => {
-    if (event.target.name === "example") { own.elements.keys.value = event.target.value; wanted = []; }
+    if (event.target.name === "example" && own.elements.keys.value !== event.target.value) { own.elements.keys.value = event.target.value; wanted = []; }
     soon();
   });
-  byId("even").addEventListener("click", () => { wanted = wanted.map(() => 1 / wanted.length); showWanted(); soon(); });
-  own.elements.keys.value = own.elements.example.value;
+  byId("even").addEventListener("click", () => { wanted = wanted.map(() => 1 / wanted.length); moved = true; showWanted(); soon(); });
+  own.elements.keys.defaultValue = own.elements.keys.value = own.elements.example.value;
   return run;
 };
 

@@ -39,7 +39,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     rows, listed = _Rows(laboratory), _Listed(laboratory)
 
     @router.get("/", response_class=HTMLResponse)
-    async def home() -> str:
+    async def home() -> Response:
         """Every run and study of the folder."""
         topic = laboratory.live.topic("home", rows.regions)
         return await laboratory.live.page(topic, lambda shown: page(laboratory, shown).html())
@@ -48,8 +48,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
     async def runs() -> Response:
         """Every run in short."""
         topic = laboratory.live.topic("api/runs", listed.regions)
-        content = await laboratory.live.page(topic, lambda shown: shown["runs"])
-        return Response(content, media_type="application/json")
+        listing = await laboratory.live.page(topic, lambda shown: shown["runs"])
+        return Response(listing.body, media_type="application/json")
 
     return router
 
@@ -80,7 +80,7 @@ class _Rows:
     def regions(self) -> Regions:
         index = self.laboratory.index
         runs = sorted(index.runs.values(), key=lambda run: (-run.heard, run.address))
-        spans = value_spans([run.summary for run in runs])
+        spans = {group: steady(*span) for group, span in value_spans([run.summary for run in runs]).items()}
         shown = {"headline": headline(runs, len(index.studies)), "studies": studies(self.laboratory)}
         shown["started"] = started(self.laboratory)
         for run in runs:
@@ -94,6 +94,14 @@ class _Rows:
         if known is None or known[0] is not run or known[1] != span or not run.ended:
             known = self._rendered[run.address] = run, span, str(row_of(run, span))
         return known[2]
+
+
+def steady(low: float, high: float) -> tuple[float, float]:
+    """A little wider, to numbers that seldom move while a run goes on: all rows are drawn by them."""
+    if not 0 < high - low < math.inf:
+        return low, high
+    step = 10.0 ** math.floor(math.log10(high - low)) / 5
+    return math.floor(low / step) * step, math.ceil(high / step) * step
 
 
 class _Listed:

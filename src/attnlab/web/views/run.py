@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,14 +18,17 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.html import page as page_of_one_file
 from attnlab.documents.markup import element
 from attnlab.documents.nodes import DocumentPage, Figure, Section
+from attnlab.web.course import GrowingCourse, ShownCurves
 from attnlab.web.index import IndexedRun
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import Regions, Shown
+from attnlab.web.live import OFTEN, Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
 from attnlab.web.views import run_nodes
 from attnlab.web.views.rows import page_of
 from attnlab.web.views.starting import last_words
 
+BYTES_A_SECOND = 32_000
+"""Of curves that grow, sent to each who watches."""
 LIMITS = ("steps", "tokens", "epochs", "flops", "seconds")
 LIVE = ("summary", "notices", "samples", "checks", "checkpoints", "warnings")
 
@@ -43,7 +47,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return regions_of(laboratory, laboratory.run(address))
 
     @router.get("/runs/{address:path}", response_class=HTMLResponse)
-    async def run(address: str) -> str:
+    async def run(address: str) -> Response:
         """A run, live."""
         known = laboratory.index.runs.get(address)
         own = known if known is not None else await asyncio.to_thread(laboratory.run, address)
@@ -119,13 +123,24 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
     shown |= {name: str(nodes(parts[name])) for name in LIVE}
     shown["notices"] += str(failed_start(laboratory, run))
     shown["actions"] = actions(run)
+    return {**shown, **curves_of(run, course)}
+
+
+def curves_of(run: IndexedRun, course: GrowingCourse) -> Regions:
+    """The curves as they are now; long ones of a run that goes on as they were some seconds ago, since a step
+    more is hardly seen in them and all who watch are sent all of it."""
+    known = course.shown
+    wait = known.size / BYTES_A_SECOND if known is not None and run.grows else 0.0
+    if known is not None and wait > OFTEN and time.monotonic() - known.at < wait:
+        return known.regions
     figures = run_nodes.curves(run, course)
-    shown |= {
+    shown = {
         f"plot:{figure.anchor}": json.dumps(plot_of(figure), allow_nan=False)
         for figure in figures
         if isinstance(figure, Figure)
     }
     shown["curves"] = str(nodes(figures))
+    course.shown = ShownCurves(shown, time.monotonic())
     return shown
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
 from attnlab.documents.html import inline
@@ -21,7 +21,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     router = APIRouter()
 
     @router.get("/starting/{address:path}", response_class=HTMLResponse)
-    async def starting(address: str) -> str:
+    async def starting(address: str) -> Response:
         """What was started, until its own page is there."""
         folder_at(laboratory.root, address)
         name = f"starting/{address}"

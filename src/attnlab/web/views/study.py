@@ -62,14 +62,14 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return regions_of(laboratory, laboratory.study(address))
 
     @router.get("/studies", response_class=HTMLResponse)
-    async def studies() -> str:
+    async def studies() -> Response:
         """The studies of the folder, and a form that begins one."""
         topic = laboratory.live.topic("studies", lambda: {"studies": studies_list(laboratory)})
         questions = await laboratory.workers.answer("studies")
         return await laboratory.live.page(topic, lambda shown: studies_page(laboratory, shown, questions))
 
     @router.get("/studies/{address:path}", response_class=HTMLResponse)
-    async def study(address: str) -> str:
+    async def study(address: str) -> Response:
         """A study, live."""
         own = await asyncio.to_thread(laboratory.study, address)
         topic = laboratory.live.topic(f"studies/{own.address}", lambda: regions(address))
