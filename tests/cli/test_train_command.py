@@ -123,6 +123,22 @@ def test_show_batch_prints_what_is_read_and_what_is_to_be_predicted(run, tmp_pat
     assert not (tmp_path / "runs").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "sides"),
+    [
+        ("image-classifier-mini", {"input": ["<START>", "[64 patches]", "<STOP>"]}),
+        ("image-matching-mini", {"input": ["<START>", "[16 patches]", "<SEP>"]}),
+        ("image-search-mini", {"input": ["<START>", "[16 patches]", "<STOP>"], "second": ["<START>", "a"]}),
+        ("image-caption-mini", {"source": ["<START>", "[16 patches]", "<STOP>"], "input": ["<START>", "a"]}),
+    ],
+)
+def test_show_batch_names_a_picture_once_and_shows_what_is_read_apart(run, name, sides):
+    rows = json.loads(run("train", name, "--set", "data.corpus.examples=40", "--show-batch", "--json").stdout)
+    for row in rows:
+        assert {side: row[side][: len(begins)] for side, begins in sides.items()} == sides
+        assert "target" not in row or len(row["target"]) == len(row["input"])
+
+
 @pytest.mark.parametrize("name", ready_configs())
 def test_every_ready_config_is_sound_and_shown(run, name):
     config = load(name)

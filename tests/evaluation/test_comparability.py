@@ -144,6 +144,19 @@ def test_the_loss_of_labels_survives_another_tokenizer():
     assert comparability(spans, replace(spans, tokenizer="x", dev="d"), metric="loss").reasons
 
 
+def test_labels_of_the_same_rows_are_compared_whatever_columns_were_read():
+    labelled = Basis(task="c", tokenizer="t", text="same", dev="d", metrics={"accuracy": 0.5, "loss": 1.0})
+    other = replace(labelled, dev="the pictures of the same rows")
+    for metric in ("accuracy", "loss"):
+        assert not comparability(labelled, other, metric=metric).reasons
+        assert comparability(labelled, replace(other, text="others"), metric=metric).reasons
+        assert comparability(labelled, replace(other, part=2), metric=metric).reasons
+    words = replace(labelled, metrics={"loss": 1.0})
+    assert comparability(words, replace(words, dev="longer rows"), metric="loss").reasons
+    tags = replace(labelled, metrics={"entity_f1": 0.5, "tag_accuracy": 0.5})
+    assert comparability(tags, replace(tags, dev="longer rows"), metric="tag_accuracy").reasons
+
+
 def test_a_part_of_dev_is_another_set_and_another_seed_another_order_by_itself():
     one = Basis.of(result("a", RECORD))
     assert "parts of dev" in str(comparability(one, replace(one, part=2)).reasons[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len, set_cell_size
@@ -15,7 +16,10 @@ from attnlab.documents.nodes import Sentence, Tone, strong, toned
 from attnlab.documents.terminal_text import STYLES
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from attnlab.data.tokenizers.tokenizer import Tokenizer
+    from attnlab.model.tokens import Tokens
     from attnlab.tasks.task import Prepared, Task
 
 ROWS, LINES = 4, 4
@@ -41,10 +45,12 @@ def show(config: Config, *, json: bool) -> None:
                 out.print("…")
                 break
             show_line(part, predicted="target" in row)
+        if "second" in row:
+            out.show(Sentence(f"apart     {' '.join(row['second'])}"))
         if "label" in row:
             out.show(Sentence(toned(Tone.GOOD, f"label     {row['label']}")))
     if "label" in rows[0]:
-        out.print("The label is predicted from the whole text.")
+        out.print("The label is predicted from all that is read.")
         return None
     out.print("Top row: input tokens. Bottom row: targets; · means no target.")
     return None
@@ -90,6 +96,7 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     Padding is left out.
     """
     from attnlab.config.streams import stream_seed
+    from attnlab.data.inspection import readable
     from attnlab.session.session import Session, default_cache
 
     session = Session(config, cache=default_cache())
@@ -102,10 +109,22 @@ def pairs(config: Config) -> list[dict[str, Any]]:
     def text(token: int, tokenizer: Tokenizer = session.tokenizer.target) -> str:
         return (tokenizer.decode([token], specials=True) or tokenizer.token(token)).translate(SHOWN)
 
+    def read(
+        ids: Tensor, tokens: Tokens | None, line: int, text: Callable[[int], str]
+    ) -> list[tuple[int, str]]:
+        patch = None if tokens is None else tokens.patch
+        patches = () if patch is None else patch.expand(len(ids), -1)[line].tolist()
+        listed = ids[line].tolist()
+        return [entry for entry in readable(listed, patches, text) if listed[entry[0]] != pad]
+
     rows = []
-    for line, ids in enumerate(prepared.ids.tolist()):
-        kept = [i for i, token in enumerate(ids) if token != pad]
-        row: dict[str, Any] = {"input": [text(ids[i]) for i in kept]}
+    for line in range(len(prepared.ids)):
+        entries = read(prepared.ids, prepared.tokens, line, text)
+        kept = [place for place, _ in entries]
+        row: dict[str, Any] = {"input": [word for _, word in entries]}
+        if prepared.second is not None:
+            second = read(prepared.second, prepared.second_tokens, line, text)
+            row["second"] = [word for _, word in second]
         if prepared.words is not None:
             names, tags = session.task.labels.names, prepared.targets[line].tolist()
             rows.append(row | {"target": [names[tags[i]] if tags[i] >= 0 else None for i in kept]})
@@ -116,7 +135,9 @@ def pairs(config: Config) -> list[dict[str, Any]]:
         targets = prepared.targets[line].tolist()
         row["target"] = [text(targets[i]) if targets[i] >= 0 else None for i in kept]
         if prepared.source is not None:
-            row["source"] = [text(i, session.tokenizer) for i in prepared.source[line].tolist() if i != pad]
+            source = partial(text, tokenizer=session.tokenizer)
+            entries = read(prepared.source, prepared.source_tokens, line, source)
+            row["source"] = [word for _, word in entries]
         if prepared.tokens.source is not None:
             row["in_source"] = [bool(prepared.tokens.source[line, i]) for i in kept]
         rows.append(row)

@@ -290,17 +290,28 @@ def sample(dataset: Dataset, row: int) -> SampleRow:
         *rows.ragged("ids", row).tolist(),
         *(rows.ragged("target", row).tolist() if rows.has("target") else ()),
     ]
+    patches = rows.ragged("patch", row).tolist() if rows.has("patch") else ()
+    read = readable(ids, patches, lambda token: shown(tokenizer, token))
     special = {number for number in vars(tokenizer.specials).values() if number is not None}
     first, last = window_rows(rows, row)
     return SampleRow(
-        tokens=[shown(tokenizer, i) for i in ids],
-        special=[i in special for i in ids],
+        tokens=[text for _, text in read],
+        special=[ids[place] in special for place, _ in read],
         text=tokenizer.decode(ids),
         label=dataset.labels.names[rows.scalar("label", row)] if rows.has("label") else None,
         answer=answer_of(rows, row, tokenizer),
         window=row - first + 1,
         windows=last - first + 1,
     )
+
+
+def readable(ids: Sequence[int], patches: Sequence[int], text: Callable[[int], str]) -> list[tuple[int, str]]:
+    """The place and the text of each token. `patches` numbers those of pictures from 1, 0 for words: a
+    picture is one entry, where its first patch is."""
+    numbers = [*patches, *[0] * (len(ids) - len(patches))]
+    count = f"[{sum(map(bool, numbers))} patches]"
+    entries = enumerate(zip(ids, numbers, strict=True))
+    return [(place, count if number else text(i)) for place, (i, number) in entries if number < 2]
 
 
 def window_rows(rows: Rows, row: int) -> tuple[int, int]:

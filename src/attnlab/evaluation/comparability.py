@@ -26,7 +26,9 @@ SAME_BYTES = 0.02
 """The first token of each row of a long text is not predicted, and is another stretch of text under another
 tokenizer: with rows of 50 tokens or more these are 2% of the bytes at the most."""
 
-LABELS = {"label", "labels", "number", "tag_counts"}
+ROW_LABELS = {"label", "labels", "number"}
+"""Each row has one, whatever of the row a model reads."""
+LABELS = ROW_LABELS | {"tag_counts"}
 OF_LABELS = ("loss", "train_loss")
 """Of a run that is judged by LABELS these count texts or words, whatever the tokenizer."""
 
@@ -132,13 +134,13 @@ def judged_apart(one: Basis, other: Basis, metric: str, known: Measure | None) -
     if known is not None and known.of_task and one.task != other.task and not written:
         yield Difference("metric", Reason(ReasonKind.OTHER_TASK))
     same_tokens = one.tokenizer == other.tokenizer
-    of_labels = metric in OF_LABELS and judge_labels(one, other)
-    if not same_tokens and counts_tokens(metric) and not of_labels:
+    if not same_tokens and counts_tokens(metric) and not of_labels(metric, one, other, LABELS):
         values = {"metric": metric, "instead": SURVIVES}
         yield Difference("tokenizer", Reason(ReasonKind.OTHER_TOKENIZER, values))
     same_rows = same(one.dev, other.dev) or same_given(one, other, "dev")
     same_text = same(one.text, other.text) or same_given(one, other, "dev text")
-    if not (same_rows or (same_text and (written or not same_tokens))):
+    of_rows = written or of_labels(metric, one, other, ROW_LABELS)  # whatever columns and tokens were read
+    if not (same_rows or (same_text and (of_rows or not same_tokens))):
         yield Difference("evaluation set", Reason(ReasonKind.OTHER_DEV))
     elif one.part != other.part:
         parts = [str(one.part), str(other.part)]
@@ -162,10 +164,11 @@ def counts_tokens(metric: str) -> bool:
     return metric not in METRICS or "targets" in METRICS[metric].needs
 
 
-def judge_labels(one: Basis, other: Basis) -> bool:
-    """Whether two runs of one task are judged by labels: one of them may have no numbers yet."""
-    metrics = [METRICS[name] for name in {*one.metrics, *other.metrics} if name in METRICS]
-    return one.task == other.task and any(LABELS.intersection(metric.needs) for metric in metrics)
+def of_labels(metric: str, one: Basis, other: Basis, labels: Collection[str]) -> bool:
+    """Whether a metric of two runs counts labels of these kinds. Losses do where a metric beside them does:
+    one of the runs may have no numbers yet."""
+    names = {*one.metrics, *other.metrics} if metric in OF_LABELS and one.task == other.task else {metric}
+    return any(not {*labels}.isdisjoint(METRICS[name].needs) for name in names if name in METRICS)
 
 
 def unspelt(one: Mapping[str, float], other: Mapping[str, float]) -> Iterator[Reason]:
