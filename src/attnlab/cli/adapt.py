@@ -24,6 +24,7 @@ from attnlab.cli.corpus_options import (
     AnswersOption,
     DevOption,
     EncodingOption,
+    ImageOption,
     LabelOption,
     PairOption,
     SeparatorOption,
@@ -64,10 +65,16 @@ def adapt(
             help="The model to start from: a run, a checkpoint, a folder in transformers' layout, or minilm."
         ),
     ],
-    data: Annotated[str, typer.Option(help="Rows with labels or answers (.csv, .jsonl, …, SQuAD's .json).")],
+    data: Annotated[
+        str,
+        typer.Option(
+            help="Rows with labels or answers (.csv, .jsonl, …, SQuAD's .json), or a folder of pictures."
+        ),
+    ],
     text: TextOption = "",
     label: LabelOption = "",
     pair: PairOption = "",
+    image: ImageOption = "",
     answers: AnswersOption = "",
     dev: DevOption = "",
     test: TestOption = "",
@@ -126,7 +133,13 @@ def adapt(
     from attnlab.studies.methods import methods_of, methods_study
 
     reading: dict[str, Any] = {"text": text, "pair": pair, "label": label, "dev": dev, "test": test}
-    reading |= {"answers": answers, "encoding": encoding, "skip_bad": skip_bad, "separator": separator}
+    reading |= {
+        "image": image,
+        "answers": answers,
+        "encoding": encoding,
+        "skip_bad": skip_bad,
+        "separator": separator,
+    }
     methods = methods_of(adapter)
     refuse_processes(processes, several=len(methods) > 1 or bool(rates or folds or template or label_words))
     if len(methods) > 1:

@@ -15,6 +15,7 @@ FileArgument = Annotated[
     str, typer.Argument(metavar="FILE", help="A file, folder or glob, hub:owner/name, or an embedded corpus.")
 ]
 TextOption = Annotated[str, typer.Option("--text", metavar="COLUMN", help="The column with the text.")]
+ImageOption = Annotated[str, typer.Option("--image", metavar="COLUMN", help="The column with the picture.")]
 PairOption = Annotated[
     str, typer.Option("--pair", metavar="COLUMN", help="The column with the second text or passage.")
 ]

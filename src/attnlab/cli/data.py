@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,6 +14,7 @@ from attnlab.cli.corpus_options import (
     DevOption,
     EncodingOption,
     FileArgument,
+    ImageOption,
     LabelOption,
     PairOption,
     SeparatorOption,
@@ -65,6 +66,7 @@ def inspect(
     file: FileArgument,
     text: TextOption = "",
     pair: PairOption = "",
+    image: ImageOption = "",
     target: TargetOption = "",
     label: LabelOption = "",
     dev: DevOption = "",
@@ -86,8 +88,9 @@ def inspect(
     from attnlab.data.inspection import fitting_encoding, inspected
     from attnlab.data.tokenizers import TOKENIZERS
 
-    options = {"text": text, "pair": pair, "target": target, "label": label, "dev": dev, "test": test}
-    options |= {"unit": unit, "encoding": encoding, "separator": separator, "skip_bad": skip_bad}  # type: ignore[dict-item]
+    options: dict[str, Any] = {"text": text, "pair": pair, "target": target, "label": label, "dev": dev}
+    options |= {"test": test, "unit": unit, "encoding": encoding, "separator": separator, "image": image}
+    options |= {"skip_bad": skip_bad}
     corpus = corpus_of(file, options)
     TOKENIZERS.resolve(tokenizer, "--tokenizer")
     settings = {"corpus": corpus, "tokenizer": tokenizer, "length": length}

@@ -14,6 +14,7 @@ from attnlab.config.files import identity, load, parse_override
 from attnlab.config.values import Choice, ConfigError
 from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.records import ANSWER_COLUMNS
+from attnlab.data.encode import ENCODINGS
 from attnlab.data.labels import given, is_number, whole
 from attnlab.model.adapters import ADAPTERS
 from attnlab.runs.display import Display
@@ -30,6 +31,7 @@ from attnlab.targets.classes import FEW
 from attnlab.targets.recipes import RECIPES
 from attnlab.targets.report import Baseline
 from attnlab.tasks import TASKS
+from attnlab.tasks.task import Task
 
 LENGTH = 512
 """Tokens of a text that are read where nobody says otherwise, if the model reads so many."""
@@ -82,7 +84,7 @@ def adapting_config(
     labelled = "classification" in taught.heads and settings_of_start.output.kind not in taught.heads
     read_last = labelled and settings_of_start.family == "decoder"
     graded = target.compares_batch and "label" in columns  # a label says how alike two texts are
-    form = taught.encodings[0] if "pair" not in columns or "pair" not in taught.encodings else "pair"
+    form = form_of_rows(taught, settings_of_start, corpus, columns)
     size = COMPARED if target.compares_batch else BATCH
     test_share = 0.0 if "dev" in columns else HELD_OUT
     trained = rows_of(corpus) * (1 - test_share - (0.0 if "dev" in columns else HELD_OUT))
@@ -106,6 +108,19 @@ def adapting_config(
         ),
     }
     return load(settings, set=overrides)
+
+
+def form_of_rows(
+    task: type[Task], start: schema.ModelSettings, corpus: Choice, columns: Collection[str]
+) -> str:
+    """The encoding that gives a start what it reads: pictures, with their texts where rows have some."""
+    if start.picture is not None:
+        first = next(iter(CORPORA.build(corpus).read("train")), None)
+        pictured = [name for name in task.encodings if ENCODINGS[name].pictured]
+        with_text = first is not None and first.text and "text" in start.modalities
+        if pictured:
+            return pictured[-1 if with_text else 0]
+    return "pair" if "pair" in columns and "pair" in task.encodings else task.encodings[0]
 
 
 def rows_of(corpus: Choice) -> int:

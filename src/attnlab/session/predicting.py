@@ -258,8 +258,12 @@ class FilePredictions:
             parts = parts or self._columns(record)
             parsed = example_of(record, parts, (), file.parent, look="whole" if self._pictured else "header")
             if isinstance(parsed, Example):
-                waiting.append(without_bytes(record.values, parts, parsed))
+                waiting.append(without_bytes(record.values, parts, parsed, self._name(file)))
             yield parsed
+
+    def _name(self, file: Path) -> str:
+        """What tells a picture of a folder from others of its file name."""
+        return str(file.relative_to(self.file)) if is_picture_file(file) and self.file.is_dir() else ""
 
     def _columns(self, first: Record) -> dict[str, str]:
         """The columns that are read; a label may be there, and is not looked at."""
@@ -275,8 +279,10 @@ class FilePredictions:
         return columns.found(existing, str(self.file))
 
 
-def without_bytes(values: Mapping[str, Any], parts: Mapping[str, str], example: Example) -> Mapping[str, Any]:
+def without_bytes(
+    values: Mapping[str, Any], parts: Mapping[str, str], example: Example, name: str
+) -> Mapping[str, Any]:
     """A row with the name of its picture in the place of its bytes."""
     if example.image is None:
         return values
-    return {**values, parts["image"]: example.image.name or example.place}
+    return {**values, parts["image"]: name or example.image.name or example.place}
