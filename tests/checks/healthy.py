@@ -51,9 +51,9 @@ FAMILIES = {
     "seq2seq": ["encoder_decoder"],
     "denoising": ["encoder_decoder"],
 }
-TRUE = ("truncation", "answers", "giveaway")
-"""Lengths are drawn short on purpose, and the class of the labelled sentences is their verb: that texts are
-cut, and that a word decides the label, is no false alarm."""
+TRUE = ("truncation", "answers", "giveaway", "unknown_words")
+"""Lengths and vocabularies are drawn small on purpose, and the class of the labelled sentences is their verb:
+that texts are cut, that words are unknown, and that a word decides the label, is no false alarm."""
 UNSCALED = "dot(scale=1.0)"  # saturates by design, and is told so
 
 

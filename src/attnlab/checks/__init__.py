@@ -28,6 +28,7 @@ CHECKS: Registry[Check] = Registry(
         "accumulation": "attnlab.checks.accumulation:Accumulation",
         "processes": "attnlab.checks.processes:Processes",
         "truncation": "attnlab.checks.truncation:Truncation",
+        "unknown_words": "attnlab.checks.unknown_words:UnknownWords",
         "source_rows": "attnlab.checks.source_rows:SourceRows",
         "giveaway": "attnlab.checks.giveaway:Giveaway",
         "bag_of_words": "attnlab.checks.word_baseline:WordBaseline",

@@ -108,6 +108,11 @@ def splits_cut(values: Values) -> str:
     return f"{splits} at data.length {values['length']}"
 
 
+def splits_unknown(values: Values) -> str:
+    splits = ", ".join(f"{share:.1%} of {split}" for split, share in values["splits"].items())
+    return f"unknown tokens: {splits}, in the first {values['rows']:,} rows of each"
+
+
 def overlap_of_pair(pair: Values) -> str:
     """What one split shares with another, in numbers, with an example of what is told."""
     equal = "{same:,} of {texts:,} texts are equal".format_map(pair)
@@ -266,6 +271,14 @@ OF_DATA: Mapping[tuple[str, str], Template] = {
         "What is cut off is neither trained on nor scored: scores are of the rest of each text.",
         f"Raise data.length and model.length (the longest text has {values['longest']:,} tokens), or take "
         "text in smaller units; a language model may split long ones (data.encoding = document(long=split)).",
+    ),
+    ("unknown_words", "knows_all"): Sentences("the tokenizer has a token for everything"),
+    ("unknown_words", "few"): lambda values: Sentences(splits_unknown(values)),
+    ("unknown_words", "many"): lambda values: Sentences(
+        splits_unknown(values),
+        "All these words are one and the same token: the model cannot tell them apart.",
+        "Begin from a model whose tokenizer was trained on such text; without a start, raise the vocabulary "
+        "of data.tokenizer, or use bpe, which cuts unknown words into known pieces.",
     ),
     ("contamination", "one_split"): Sentences("there is no split but train"),
     ("contamination", "one_set"): Sentences("fewer than two data sets have rows with text or input_ids"),
