@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 LAYERS, ROWS, ROUNDS = 4, 64, 5
 CHANCE = 0.5
+RATE = 3e-4
+"""At 1e-3, the ready config's, early learns, and an arm with two layers of its own stays at chance."""
 FUSIONS: dict[str, tuple[str, int]] = {
     "early": ("early", 0),
     "late-1": ("late(layers=1)", 1),
@@ -63,7 +65,7 @@ def study() -> Study:
         question="In which layers should image and text attend to each other?",
         hypothesis="Never is at chance; late is as good as early while layers are left to compare in.",
         base="image-matching-mini",
-        set={"model.layers": LAYERS},
+        set={"model.layers": LAYERS, "training.optimizer.learning_rate": RATE},
         arms={name: {"model.fusion": fusion} for name, (fusion, _) in FUSIONS.items()},
         match="parameters",
         about=("speed",),
