@@ -85,7 +85,8 @@ def test_every_metric_has_a_plain_second_implementation():
     assert set(PLAIN) >= set(METRICS)
 
 
-CLUSTERED = [name for name in METRICS if {"rank", "margin"} & {*METRICS[name].needs}]
+GROUPED = {"rank", "margin", "label", "labels", "number"}
+CLUSTERED = [name for name in METRICS if GROUPED & {*METRICS[name].needs}]
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ from attnlab.checks.plain_intervals import (
     UNITS,
     Sums,
     Units,
-    by_cluster,
     drawn_counts,
+    drawn_units,
     quantile_of_t,
-    weights_of,
 )
 from attnlab.checks.plain_metrics import PLAIN, PlainMetric, Said
 from attnlab.evaluation.comparison import Comparison
@@ -159,15 +158,7 @@ def units_of(
     columns = documents.examples.columns
     if not {*plain.needs} <= {*columns}:
         return None
-    said = Said(columns, names)
-    parts = plain.parts(said)
-    weights = weights_of(plain, parts)
-    if "cluster" in columns:
-        parts, weights = (
-            by_cluster(parts, columns["cluster"]),
-            by_cluster(weights[:, None], columns["cluster"])[:, 0],
-        )
-    return Units(plain, said, parts), weights
+    return drawn_units(plain, Said(columns, names))
 
 
 def value_of(units: Units, counts: Sums) -> Sums:

@@ -25,25 +25,31 @@ LEVEL = 0.95
 def expected_intervals(plain: PlainMetric, said: Said) -> Iterator[Interval | None]:
     """The intervals that a metric of these examples may have, None where it should have none: by drawing the
     examples again; then, since of few of them that tells little, by leaving out each."""
-    n, cluster = len(said), said.columns.get("cluster", np.arange(len(said)))
-    own_clusters = len(set(cluster.tolist())) == n
-    parts = plain.parts(said)
-    if plain.interval == "share" and own_clusters:
-        yield share_interval(float(parts[:, 0].sum()), n)
+    units, weights = drawn_units(plain, said)
+    if plain.interval == "share" and len(weights) == len(said):
+        yield share_interval(float(units.parts[:, 0].sum()), len(said))
         return
-    units = Units(plain, said, parts if own_clusters else by_cluster(parts, cluster))
-    weights = weights_of(plain, parts)
-    weights = weights if own_clusters else by_cluster(weights[:, None], cluster)[:, 0]
     freedom = max(1.0, weights.sum() ** 2 / max((weights**2).sum(), 1e-300) - 1)
     for error in (units.drawn_error, units.left_out_error):
         with np.errstate(all="ignore"):
-            half, value = quantile_of_t(freedom) * error(), plain.of_parts(parts)
+            half, value = quantile_of_t(freedom) * error(), plain.of_parts(units.parts)
         if (weights > 0).sum() < 2 or not half:
             yield None
         elif plain.interval == "log":
             yield value * math.exp(-half), value * math.exp(half)
         else:
             yield value - half, value + half
+
+
+def drawn_units(plain: PlainMetric, said: Said) -> tuple[Units, Sums]:
+    """What is drawn of examples (n), and how much each unit counts."""
+    parts = plain.parts(said)
+    weights = weights_of(plain, parts)
+    column = said.columns.get("cluster", np.arange(len(said)))
+    unit = {key: number for number, key in enumerate(dict.fromkeys(column.tolist()))}
+    if len(unit) < len(said):
+        parts, weights = by_cluster(parts, column), by_cluster(weights[:, None], column)[:, 0]
+    return Units(plain, said, parts, np.array([unit[key] for key in column.tolist()])), weights
 
 
 def weights_of(plain: PlainMetric, parts: Sums) -> Sums:
@@ -66,6 +72,9 @@ class Units:
     plain: PlainMetric
     said: Said
     parts: Sums
+    """(units, k) what each adds."""
+    unit: NDArray[np.int64]
+    """(n) the unit of each example."""
 
     def drawn_error(self) -> float:
         """The deviation of the value over units drawn again, as many as there are."""
@@ -89,8 +98,11 @@ class Units:
         """(d) the value where each unit is there as often as (d, units) says."""
         order = np.random.default_rng(1).permutation(len(self.parts))
         if self.plain.interval == "ranks":
-            x, y = (self.said[name][order[:UNITS]] for name in NUMBERS)
-            return rank_correlations(counts, x, y)
+            place = {unit: place for place, unit in enumerate(order[:UNITS].tolist())}
+            asked = [(n, place[unit]) for n, unit in enumerate(self.unit.tolist()) if unit in place]
+            rows, places = map(list, zip(*asked, strict=True))
+            x, y = (self.said[name][rows] for name in NUMBERS)
+            return rank_correlations(counts[:, places], x, y)
         parts = self.parts
         if len(parts) > UNITS:
             grouped = np.zeros((UNITS, parts.shape[1]))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlab.metrics.metric import Estimate, Examples, Floats, Mean, Metric, ratio, wilson
+from attnlab.metrics.metric import Examples, Floats, Mean, Metric, Share, ratio
 
 BINS = 15
 
@@ -35,27 +35,17 @@ class ClassScores:
         return cls(name, int(true), int(predicted), *shares)
 
 
-class Accuracy(Mean):
+class Accuracy(Share):
     """Accuracy: the share of examples whose most probable class is the right one.
 
-    Formula: Σ [argmax p = label] / n, with Wilson's interval. Compare it with the share of the most frequent
-    class, which needs no model.
+    Formula: Σ [argmax p = label] / n, with Wilson's interval, or the jackknife's where rows share a group.
+    Compare it with the share of the most frequent class, which needs no model.
     """
 
-    better = "higher"
     needs = ("label", "probabilities")
-    limits = (0.0, 1.0)
-    share = True
 
     def each(self, examples: Examples) -> Floats:
         return (predicted(examples) == examples["label"]).astype(np.float64)
-
-    def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
-        n = len(examples)
-        if not n:
-            return super().interval(examples, level)
-        low, high = wilson(float(self.each(examples).sum()), n, level)
-        return Estimate(self.value(examples), low, high, n, level)
 
 
 class ClassCounts(Metric):

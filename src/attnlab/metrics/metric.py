@@ -131,10 +131,7 @@ class Metric(ABC):
         parts = self.parts(examples)
         if CLUSTER not in examples:
             return jackknife(parts, self.of)
-        _, first, cluster = np.unique(examples[CLUSTER], return_index=True, return_inverse=True)
-        influences = np.zeros(len(parts))
-        influences[first] = jackknife(summed_by(cluster, parts), self.of)
-        return influences
+        return at_first(examples[CLUSTER], lambda cluster: jackknife(summed_by(cluster, parts), self.of))
 
     def standard_error(self, examples: Examples) -> float:
         """How far the value is from that of all such examples, as a rule."""
@@ -186,6 +183,22 @@ class Mean(Metric):
         return ratio(sums[..., 0], sums[..., 1])
 
 
+class Share(Mean):
+    """A share of examples, of which each counts or does not: its interval is Wilson's, or the jackknife's
+    where some examples are of one cluster."""
+
+    better = "higher"
+    limits = (0.0, 1.0)
+    share = True
+
+    def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
+        n = len(examples)
+        if not n or (CLUSTER in examples and len(np.unique(examples[CLUSTER])) < n):
+            return super().interval(examples, level)
+        low, high = wilson(float(self.each(examples).sum()), n, level)
+        return Estimate(self.value(examples), low, high, n, level)
+
+
 def mean_of(
     function: Callable[[Examples], Floats], *, better: Literal["lower", "higher"], needs: tuple[str, ...]
 ) -> type[Mean]:
@@ -203,6 +216,14 @@ def jackknife(parts: Floats, of: Callable[[Floats], Floats]) -> Floats:
     """
     n, without = parts.shape[-2], of(parts.sum(-2, keepdims=True) - parts)
     influences: Floats = math.sqrt((n - 1) / n) * (without.mean(-1, keepdims=True) - without)
+    return influences
+
+
+def at_first(column: NDArray[Any], of_clusters: Callable[[NDArray[np.int64]], Floats]) -> Floats:
+    """(n) what clusters do, each at its first example: of their numbers (n) from 0, what each (c) does."""
+    _, first, cluster = np.unique(column, return_index=True, return_inverse=True)
+    influences = np.zeros(len(column))
+    influences[first] = of_clusters(cluster)
     return influences
 
 

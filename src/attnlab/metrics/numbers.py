@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from attnlab.metrics.metric import Examples, Floats, Mean, Metric, ratio
+from attnlab.metrics.metric import CLUSTER, Examples, Floats, Mean, Metric, at_first, ratio, summed_by
 
 
 class MeanSquaredError(Mean):
@@ -87,7 +87,10 @@ class Spearman(Pearson):
         x, y = numbers_of(examples)
         n = len(x)
         without = np.concatenate([self._without(x, y, slice(k, k + AT_ONCE)) for k in range(0, n, AT_ONCE)])
-        return math.sqrt((n - 1) / n) * (without.mean() - without)
+        influences: Floats = math.sqrt((n - 1) / n) * (without.mean() - without)
+        if CLUSTER not in examples:
+            return influences
+        return at_first(examples[CLUSTER], lambda cluster: summed_by(cluster, influences))
 
     def _without(self, x: Floats, y: Floats, left_out: slice) -> Floats:
         """(m) the value without each of some examples: those that were above it move down by one."""

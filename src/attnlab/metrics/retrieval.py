@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.metrics.metric import CLUSTER, Estimate, Examples, Floats, Mean, wilson
+from attnlab.metrics.metric import Examples, Floats, Mean, Share
 
 AT_ONCE = 256
 """Queries that are scored at a time."""
@@ -17,28 +17,18 @@ ScoresOf = Callable[[slice], NDArray[Any]]
 """The scores (queries, passages) of some of the queries."""
 
 
-class RecallAt1(Mean):
+class RecallAt1(Share):
     """Recall@1: the share of queries whose own passage is the nearest of all.
 
     Formula: Σ [rank ≤ 1] / n, with Wilson's interval, or the jackknife's where queries share a passage; rank
     is 1 + the number of other texts that score at least as high, so that ties count against the model.
     """
 
-    better = "higher"
-    limits = (0.0, 1.0)
-    share = True
     needs = ("rank",)
     depth = 1
 
     def each(self, examples: Examples) -> Floats:
         return (examples["rank"] <= self.depth).astype(np.float64)
-
-    def interval(self, examples: Examples, level: float = 0.95) -> Estimate:
-        n = len(examples)
-        if not n or (CLUSTER in examples and len(np.unique(examples[CLUSTER])) < n):
-            return super().interval(examples, level)
-        low, high = wilson(float(self.each(examples).sum()), n, level)
-        return Estimate(self.value(examples), low, high, n, level)
 
 
 class RecallAt10(RecallAt1):

@@ -144,10 +144,15 @@ class Session:
             task=judged,
             loader=self.dataset.scored(split),
             seed=self.config.data.split_seed,
-            texts=partial(self.dataset.texts, split) if judged.compares_text else no_texts,
+            texts=partial(self.dataset.texts, split) if self._reads_texts(judged, split) else no_texts,
             writer=self.writer(split) if self.config.training.generate_every != "never" else None,
             **chosen,
         )
+
+    def _reads_texts(self, task: Task, split: str) -> bool:
+        """Whether a task is scored with the examples themselves: their texts, or the groups they are in."""
+        grouped = any(example.group is not None for example in self.dataset.first(split, 1))
+        return task.compares_text or (grouped and not task.predicts_words)
 
     def writer(self, split: str) -> TextWriter:
         """How the texts of a split are written anew."""

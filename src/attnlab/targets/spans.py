@@ -263,5 +263,5 @@ def span_of(example: Example, start: int, end: int) -> str:
 
 
 def passages_of(texts: Sequence[Example]) -> NDArray[np.int64]:
-    """(n) the number of each question's passage: questions of one are not independent."""
-    return np.unique([example.pair or "" for example in texts], return_inverse=True)[1]
+    """(n) the number of each question's group, or passage: questions of one are not independent."""
+    return np.unique([example.group or example.pair or "" for example in texts], return_inverse=True)[1]

@@ -17,6 +17,7 @@ from attnlab.config.values import ConfigError
 from attnlab.data.batch import Batch
 from attnlab.data.example import Example
 from attnlab.data.labels import UNREAD, LabelReader, Labels
+from attnlab.metrics.metric import CLUSTER
 from attnlab.model.heads import HEADS
 from attnlab.model.heads.head import Head
 from attnlab.model.heads.language import language_head
@@ -256,8 +257,12 @@ class Task(ABC):
         return columns, example
 
     def compare(self, columns: SplitColumns, texts: Sequence[Example]) -> SplitColumns:
-        """The columns of examples with what follows from their own text, such as which answers are right."""
-        return columns
+        """The columns of examples with what follows from their own text, such as which answers are right, and
+        which of them a person put into one group."""
+        if CLUSTER in columns or all(text.group is None for text in texts):
+            return columns
+        groups = [f"row {n}" if text.group is None else f"group {text.group}" for n, text in enumerate(texts)]
+        return columns | {CLUSTER: np.unique(groups, return_inverse=True)[1]}
 
     def fit_decision(self, examples: Mapping[str, NDArray[Any]]) -> dict[str, float]:
         """What predictions go by that is chosen on dev, from the columns of its examples; it is kept with
