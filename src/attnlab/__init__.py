@@ -262,7 +262,7 @@ def train(
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     here = current()
-    if processes > 1 and here.world == 1:
+    if (processes > 1 or restarts) and here.world == 1:
         request = RunRequest(settings, place, resume, tuple(allow), watch)
         shown: Shown = "progress" if progress else "nothing"
         launch_run(request, processes=processes, restarts=restarts, tell=print, shown=shown)

@@ -90,6 +90,16 @@ def test_a_signal_saves_once_and_says_how_to_continue(tmp_path, file, number):
     assert outcome(tmp_path / "run", STEPS) == outcome(tmp_path / "whole", STEPS)
 
 
+def test_one_process_that_is_killed_is_started_again_too(tmp_path, file):
+    run = Launched("train", file, "--out", tmp_path / "run", "--restarts", 1)
+    wait_for_steps(tmp_path / "run", 20)
+    assert run.signal(0, signal.SIGKILL)
+    code, _, err = run.ended(120)
+    assert code == 0 and err.count("Process 0 was ended by SIGKILL") == 1, err
+    code, _, err = Launched("train", file, "--out", tmp_path / "whole").ended(120)
+    assert outcome(tmp_path / "run", STEPS) == outcome(tmp_path / "whole", STEPS)
+
+
 def test_processes_end_when_their_launcher_is_killed(tmp_path, file):
     run = Launched(
         "train", file, "--out", tmp_path / "run", "--processes", 2, "--set", "training.budget.steps=9000"

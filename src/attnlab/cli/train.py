@@ -63,7 +63,7 @@ ProcessesOption = Annotated[
 RestartsOption = Annotated[
     int,
     typer.Option(
-        help="How often --processes that died or hung are started again, from the last checkpoint.",
+        help="How often a run whose processes died or hung is started again, from its last checkpoint.",
         min=0,
         max=MOST,
     ),
@@ -110,6 +110,8 @@ def train(
 ) -> None:
     """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
     with together():
+        if restarts and in_processes():
+            raise ConfigError("--restarts is of processes that attnlab starts; give torchrun --max-restarts.")
         settings = settings_of(config, set or [], folder, resume=resume, from_run=from_run)
         place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
     if show_batch:
@@ -118,11 +120,14 @@ def train(
         return show(settings, json=json)
     if folds and watch is not None:
         raise ConfigError("--watch is of one run; leave out --folds.")
-    if folds and (processes > 1 or in_processes()):
-        raise ConfigError("--folds trains one model after another, each in one process.")
+    if folds and (processes > 1 or restarts or in_processes()):
+        raise ConfigError(
+            "--folds trains one model after another, each in one process; leave out --processes "
+            "and --restarts."
+        )
     if folds:
         return cross_validate(settings, folds, place, resume=resume, allow=allow or (), json=json)
-    if processes > 1 and not in_processes():
+    if (processes > 1 or restarts) and not in_processes():
         from attnlab.session.launching import RunRequest, launch_run
 
         request = RunRequest(settings, place, resume, tuple(allow or ()), watch, threads, json=json)
@@ -303,7 +308,8 @@ def say_baselines(baselines: Sequence[Baseline]) -> None:
 def resuming(place: Path) -> str:
     """The command that continues a run."""
     own = import_words(IMPORTED.values())
-    several = ["--processes", os.environ[LAUNCHED]] if LAUNCHED in os.environ else []
+    launched = os.environ.get(LAUNCHED, "1")
+    several = ["--processes", launched] if launched != "1" else []
     return shlex.join(["attnlab", "train", "--resume", "--out", str(place), *several, *own])
 
 
