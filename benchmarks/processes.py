@@ -124,7 +124,8 @@ def measure(strategy: str, size: str, parts: int, steps: int) -> dict[str, float
         weights = sum(p.numel() * p.element_size() for p in loop.model.parameters())
         loop.spread()
         loop.step()
-        processes.meet()
+        with loop.strategy.whole():  # as for the checks that a run makes of its first step
+            processes.meet()
         high_water(anew=True)
         wire, began, tokens = on_the_wire(), time.perf_counter(), loop.state.tokens
         worked = time.process_time()
