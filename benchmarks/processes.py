@@ -24,7 +24,7 @@ import torch.distributed as dist
 
 from attnlab.training.strategies import STRATEGIES, strategy_of
 from attnlab.training.strategies.launcher import environment_of
-from attnlab.training.strategies.processes import current
+from attnlab.training.strategies.own_processes import current
 from benchmarks import training
 from benchmarks.measure import high_water, resident, row
 from benchmarks.scale_model import Model, ddp_bytes, fsdp_bytes

@@ -256,7 +256,7 @@ def train(
     from attnlab.session.baselines import keep_baselines
     from attnlab.session.launching import RunRequest, launch_run
     from attnlab.session.run_display import displayed_session, train_displayed
-    from attnlab.training.strategies.processes import current, restarted
+    from attnlab.training.strategies.own_processes import current, restarted
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)

@@ -30,7 +30,9 @@ from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.loop import Loop
 from attnlab.training.optimizers import OPTIMIZERS, from_torch
 from attnlab.training.strategies import STRATEGIES, fsdp, strategy_of
-from attnlab.training.strategies.processes import JoinedProcesses, Processes, current
+from attnlab.training.strategies.joined_processes import JoinedProcesses
+from attnlab.training.strategies.own_processes import current
+from attnlab.training.strategies.processes import Processes
 from attnlab.training.trace import weight_hashes
 from tests.training.forked import in_processes, patched
 from tests.training.small_run import config, for_task, merged

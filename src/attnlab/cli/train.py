@@ -29,6 +29,7 @@ from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Sentence, muted, strong
 from attnlab.runs.display import Display
+from attnlab.training.strategies.launch_environment import LAUNCHED
 
 MOST_PROCESSES = 1024
 MOST_THREADS = 1024
@@ -49,8 +50,6 @@ FoldsOption = Annotated[
         max=MOST,
     ),
 ]
-LAUNCHED = "ATTNLAB_LAUNCHED"
-"""How many processes --processes started, in each of them."""
 ProcessesOption = Annotated[
     int,
     typer.Option(
@@ -144,7 +143,7 @@ def together() -> AbstractContextManager[None]:
     """A failure inside is told once by all processes of a run."""
     if not in_processes():
         return nullcontext()
-    from attnlab.training.strategies.processes import current
+    from attnlab.training.strategies.own_processes import current
 
     return current().guarded()
 
@@ -153,7 +152,7 @@ def talks() -> bool:
     """Whether this process is the one that talks."""
     if not in_processes():
         return True
-    from attnlab.training.strategies.processes import current
+    from attnlab.training.strategies.own_processes import current
 
     return current().first
 
@@ -280,7 +279,7 @@ def train_with_progress(
     with saying_how_to_resume(place), Display(err, shown=talks()) as display:
         display.work("Starting")  # before torch is imported, which takes seconds
         from attnlab.session.run_display import displayed_session, train_displayed
-        from attnlab.training.strategies.processes import restarted
+        from attnlab.training.strategies.own_processes import restarted
 
         resume = resume or restarted()
         session = displayed_session(display, config, place, resume=resume, threads=threads)

@@ -21,7 +21,7 @@ from attnlab.session.prompt_watch import PromptWatch
 from attnlab.session.session import Session, default_cache, step_flops
 from attnlab.session.training import Run, train
 from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
-from attnlab.training.strategies.processes import current
+from attnlab.training.strategies.own_processes import current
 
 KEPT = 0.95
 """Of what was seen before: a few dozen steps decide the speed that is shown."""
