@@ -24,7 +24,7 @@ import torch.distributed as dist
 
 from attnlab.training.strategies import STRATEGIES, strategy_of
 from attnlab.training.strategies.launcher import environment_of
-from attnlab.training.strategies.processes import current
+from attnlab.training.strategies.own_processes import current
 from benchmarks import training
 from benchmarks.measure import high_water, resident, row
 from benchmarks.scale_model import Model, ddp_bytes, fsdp_bytes
@@ -124,7 +124,8 @@ def measure(strategy: str, size: str, parts: int, steps: int) -> dict[str, float
         weights = sum(p.numel() * p.element_size() for p in loop.model.parameters())
         loop.spread()
         loop.step()
-        processes.meet()
+        with loop.strategy.whole():  # as for the checks that a run makes of its first step
+            processes.meet()
         high_water(anew=True)
         wire, began, tokens = on_the_wire(), time.perf_counter(), loop.state.tokens
         worked = time.process_time()

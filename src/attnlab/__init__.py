@@ -256,13 +256,13 @@ def train(
     from attnlab.session.baselines import keep_baselines
     from attnlab.session.launching import RunRequest, launch_run
     from attnlab.session.run_display import displayed_session, train_displayed
-    from attnlab.training.strategies.processes import current, restarted
+    from attnlab.training.strategies.own_processes import current, restarted
 
     changes = dict(set or {}) | ({} if corpus is None else {"data.corpus": corpus})
     settings = load(config, set=changes)
     place = Path(out) if out is not None else Path("runs") / f"{Path(config).stem}-{identity(settings)[:8]}"
     here = current()
-    if processes > 1 and here.world == 1:
+    if (processes > 1 or restarts) and here.world == 1:
         request = RunRequest(settings, place, resume, tuple(allow), watch)
         shown: Shown = "progress" if progress else "nothing"
         launch_run(request, processes=processes, restarts=restarts, tell=print, shown=shown)

@@ -7,6 +7,7 @@ import pytest
 
 from attnlab.config.values import ConfigError
 from attnlab.session.launching import RunRequest, launch_run
+from attnlab.training.strategies.end_reason import EndReason
 from attnlab.training.strategies.launcher import end_of
 from tests.crash.launched import Launched, outcome
 from tests.training.forked import in_processes
@@ -37,9 +38,9 @@ def test_what_cannot_work_is_refused_before_processes_start(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-FAULT = {"rank": 1, "kind": "fault", "message": "No more paper.", "code": 2}
-BUG = {"rank": 1, "kind": "error", "message": "TypeError: 3", "code": 1}
-LOST = {"rank": 0, "kind": "lost", "message": "Process 1 does not answer.", "code": 1}
+FAULT = EndReason(1, "fault", "No more paper.", 2)
+BUG = EndReason(1, "error", "TypeError: 3", 1)
+LOST = EndReason(0, "lost", "Process 1 does not answer.", 1)
 ENDS = [
     ({0: 0, 1: 0}, None, False, (0, "", False)),
     ({1: 2}, FAULT, True, (2, "No more paper.", False)),

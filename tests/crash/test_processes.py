@@ -90,6 +90,16 @@ def test_a_signal_saves_once_and_says_how_to_continue(tmp_path, file, number):
     assert outcome(tmp_path / "run", STEPS) == outcome(tmp_path / "whole", STEPS)
 
 
+def test_one_process_that_is_killed_is_started_again_too(tmp_path, file):
+    run = Launched("train", file, "--out", tmp_path / "run", "--restarts", 1)
+    wait_for_steps(tmp_path / "run", 20)
+    assert run.signal(0, signal.SIGKILL)
+    code, _, err = run.ended(120)
+    assert code == 0 and err.count("Process 0 was ended by SIGKILL") == 1, err
+    code, _, err = Launched("train", file, "--out", tmp_path / "whole").ended(120)
+    assert outcome(tmp_path / "run", STEPS) == outcome(tmp_path / "whole", STEPS)
+
+
 def test_processes_end_when_their_launcher_is_killed(tmp_path, file):
     run = Launched(
         "train", file, "--out", tmp_path / "run", "--processes", 2, "--set", "training.budget.steps=9000"
@@ -138,8 +148,9 @@ def can_make_hosts():
 
 
 @pytest.fixture
-def hosts():
-    """Two network namespaces with a wire between them."""
+def hosts(tmp_path):
+    """Two network namespaces with a wire between them. Each finds its own name at a loopback address, as
+    Debian writes it to /etc/hosts."""
     if not can_make_hosts():
         pytest.skip("network namespaces need root and iproute2 (the command ip)")
     try:
@@ -148,6 +159,8 @@ def hosts():
         first, second = HOSTS
         ip("link", "add", "veth", "netns", first, "type", "veth", "peer", "name", "veth", "netns", second)
         for name, address in HOSTS.items():
+            others = [f"{there} {other}\n" for other, there in HOSTS.items() if other != name]
+            (tmp_path / name).write_text(f"127.0.0.1 localhost\n127.0.1.1 {name}\n{''.join(others)}")
             ip("-n", name, "address", "add", f"{address}/24", "dev", "veth")
             for device in ("veth", "lo"):
                 ip("-n", name, "link", "set", device, "up")
@@ -157,18 +170,23 @@ def hosts():
             subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
 
 
-def torchrun_on(hosts, *words):
-    """The same torchrun on each host, which meet at the first."""
-    first = HOSTS[hosts[0]]
+def meeting(kind, first, rank):
+    """How the torchruns of two machines find each other, as docs/scale.md has it."""
+    if kind == "c10d":
+        return ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{first}:29400"]
+    return ["--node-rank", str(rank), "--master-addr", first, "--master-port", "29400"]
+
+
+def torchrun_on(hosts, folder, *words, kind="static", **named):
+    """The torchrun of docs/scale.md on each host, which meet at the first."""
     started = []
     for rank, host in enumerate(hosts):
-        launch = ["--nnodes", "2", "--node-rank", str(rank), "--nproc-per-node", "1"]
-        launch += ["--master-addr", first, "--master-port", "29511"]
-        named = ["unshare", "--uts", "sh", "-c", f'hostname {host} && exec "$@"', "sh"]
-        inside = ["ip", "netns", "exec", host, *named, sys.executable, "-m", "torch.distributed.run", *launch]
-        environment = os.environ | {"GLOO_SOCKET_IFNAME": "veth"}
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
-        started.append(subprocess.Popen([*inside, "-m", "attnlab", *map(str, words)], **pipes))
+        begin = f'hostname {host} && mount --bind {folder / host} /etc/hosts && exec "$@"'
+        apart = ["unshare", "--uts", "--mount", "sh", "-c", begin, "sh"]
+        launch = ["--nnodes", "2", "--nproc-per-node", "1", *meeting(kind, hosts[0], rank), "-m", "attnlab"]
+        inside = ["ip", "netns", "exec", host, *apart, sys.executable, "-m", "torch.distributed.run", *launch]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        started.append(subprocess.Popen([*inside, *map(str, words)], env=os.environ | named, **pipes))
     return started
 
 
@@ -185,7 +203,7 @@ def test_a_wire_that_is_cut_ends_both_hosts_and_the_run_continues_when_it_is_res
     code, _, err = Launched("train", file, "--out", tmp_path / "whole", "--processes", 2).ended(120)
     assert code == 0, err
     out = tmp_path / "run"
-    both = torchrun_on(hosts, "train", file, "--out", out)
+    both = torchrun_on(hosts, tmp_path, "train", file, "--out", out, GLOO_SOCKET_IFNAME="veth")
     wait_for_steps(out, 20)
     ip("-n", hosts[0], "link", "set", "veth", "down")
     ended = both_ended(both)
@@ -193,8 +211,30 @@ def test_a_wire_that_is_cut_ends_both_hosts_and_the_run_continues_when_it_is_res
     assert sum(line.startswith("Error:") for line in ended[0][1].splitlines()) == 1, ended[0][1]
     assert "training.process_timeout is 5 seconds" in ended[0][1]
     ip("-n", hosts[0], "link", "set", "veth", "up")
-    both = torchrun_on(hosts, "train", "--resume", "--out", out)
+    both = torchrun_on(hosts, tmp_path, "train", "--resume", "--out", out, GLOO_SOCKET_IFNAME="veth")
     ended = both_ended(both)
     assert not any(process.returncode for process in both), ended
     ours, theirs = outcome(out, STEPS), outcome(tmp_path / "whole", STEPS)
     assert ours["tensors"] == theirs["tensors"] and ours["events"] == theirs["events"]
+
+
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp(replicas=2)"])
+def test_two_hosts_train_as_two_processes_of_one(tmp_path, file, hosts, strategy):
+    short = ("--set", "training.budget.steps=20", "--set", "training.evaluate_every=10")
+    chosen = (*short, "--set", f"training.strategy={strategy}")
+    code, _, err = Launched("train", file, "--out", tmp_path / "whole", "--processes", 2, *chosen).ended()
+    assert code == 0, err
+    run = ("train", file, "--out", tmp_path / "run", *chosen)
+    both = torchrun_on(hosts, tmp_path, *run, kind="c10d", GLOO_SOCKET_IFNAME="veth")
+    ended = both_ended(both)
+    assert not any(process.returncode for process in both), ended
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["processes"]["hosts"] == hosts
+    assert outcome(tmp_path / "run", 20) == outcome(tmp_path / "whole", 20)
+
+
+def test_hosts_that_cannot_reach_each_other_say_how_they_can(tmp_path, file, hosts):
+    both = torchrun_on(hosts, tmp_path, "train", file, "--out", tmp_path / "run")
+    ended = both_ended(both)
+    assert all(process.returncode for process in both)
+    said = [line for _, err in ended for line in err.splitlines() if line.startswith("Error:")]
+    assert len(said) == 1 and "127.0.1.1" in said[0] and "Set GLOO_SOCKET_IFNAME" in said[0], ended

@@ -8,7 +8,7 @@ from attnlab.checks.process_facts import coincidences
 from attnlab.checks.processes import Processes
 from attnlab.runs.findings import read_findings
 from attnlab.testing import assert_processes_agree
-from attnlab.training.strategies.processes import current
+from attnlab.training.strategies.own_processes import current
 from tests.interop.parallel_loops import DEV, all_loops, faults, loop_with_equal_data, sound_loop
 from tests.training.forked import in_processes
 

@@ -101,3 +101,13 @@ def test_a_run_that_took_no_step_is_begun_anew_with_another_config(tmp_path):
     with pytest.raises(ConfigError):
         train(asked(tmp_path, 4, listeners=("tensorboard", "wandb")), tmp_path / "run")
     assert train(asked(tmp_path, 4), tmp_path / "run", resume=True).state.step == 4
+
+
+def test_a_setting_that_may_change_is_not_blamed_for_one_that_may_not(tmp_path):
+    train(asked(tmp_path, 4), tmp_path / "run")
+    other = asked(tmp_path, 8, strategy={"kind": "fsdp", "replicas": 2}, accumulate=2)
+    with pytest.raises(ConfigError, match=r"changed \(training\.accumulate was 1, now 2\)\."):
+        train(other, tmp_path / "run", resume=True)
+    train(asked(tmp_path, 8, strategy={"kind": "fsdp", "replicas": 2}), tmp_path / "run", resume=True)
+    warned = [e["message"] for e in read_events(tmp_path / "run" / "metrics.jsonl") if e["event"] == "warned"]
+    assert any("strategy was not set, now fsdp(replicas=2)" in message for message in warned)

@@ -11,7 +11,7 @@ from attnlab.session.session import Session
 from attnlab.session.training import train
 from attnlab.training.loop import Loop
 from attnlab.training.strategies.ddp import DDP
-from attnlab.training.strategies.processes import current
+from attnlab.training.strategies.own_processes import current
 from attnlab.training.strategies.strategy import Strategy
 from tests.training.forked import in_processes, patched
 from tests.training.small_run import config

@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 from attnlab.studies import worker
 from attnlab.studies.engines import ENGINES
 from attnlab.studies.engines.engine import Engine, JobRequest, Purpose
+from attnlab.studies.engines.worker_process import WorkerProcess
 from attnlab.studies.plan import plan
 from attnlab.studies.resolved import resolve
 from attnlab.studies.runner import run_study
@@ -88,3 +92,16 @@ def test_a_job_that_ends_without_a_result_is_a_failed_run(tmp_path, elsewhere, m
     monkeypatch.setattr(worker, "work", lambda request: Path(request.folder).mkdir(parents=True) or 3)
     ended = run_study(resolve(study(tmp_path, seeds=1)), tmp_path / "study", on="elsewhere")
     assert len(ended.failed) == 2 and "The worker ended with exit code 3" in ended.failed[0]
+
+
+def test_a_worker_that_ends_is_seen_before_the_wait_for_it_is_over():
+    def begun(seconds):
+        process = object.__new__(WorkerProcess)
+        process.process = subprocess.Popen(["sleep", seconds])
+        return process
+
+    short, long, began = begun("0.2"), begun("60"), time.monotonic()
+    assert short.wait(30) == 0 and time.monotonic() - began < 10
+    assert long.wait(0.0) is None and long.wait(0.1) is None
+    long.stop(at_once=True)
+    assert long.wait(0.0) == -signal.SIGKILL

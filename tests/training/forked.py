@@ -20,7 +20,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from attnlab.training.strategies import processes
+from attnlab.training.strategies import own_processes
 
 LATE = 90
 """Seconds after which processes that are still there are ended, and say where they were."""
@@ -88,7 +88,7 @@ def _one(
             change(patch)
         if world > 1:
             store = dist.TCPStore("127.0.0.1", port, is_master=False, wait_for_workers=False)
-            processes.join(store, rank=rank, world=world, local_rank=rank, local_world=world)
+            own_processes.join(store, rank=rank, world=world, local_rank=rank, local_world=world)
         result = work(*given)
     except BaseException as error:
         if world == 1 or not isinstance(error, RuntimeError):

@@ -25,11 +25,14 @@ from attnlab.session.convert import convert
 from attnlab.session.session import Session
 from attnlab.session.trained import Trained
 from attnlab.session.training import train
+from attnlab.training import checkpoint as checkpoint_files
 from attnlab.training.checkpoint import read_checkpoint
 from attnlab.training.loop import Loop
 from attnlab.training.optimizers import OPTIMIZERS, from_torch
 from attnlab.training.strategies import STRATEGIES, fsdp, strategy_of
-from attnlab.training.strategies.processes import JoinedProcesses, Processes, current
+from attnlab.training.strategies.joined_processes import JoinedProcesses
+from attnlab.training.strategies.own_processes import current
+from attnlab.training.strategies.processes import Processes
 from attnlab.training.trace import weight_hashes
 from tests.training.forked import in_processes, patched
 from tests.training.small_run import config, for_task, merged
@@ -323,7 +326,25 @@ def test_a_run_that_is_resumed_by_as_many_processes_ends_bit_for_bit(tmp_path, s
     assert_same_tensors(weights(tmp_path / "cut", 9), weights(tmp_path / "whole", 9))
 
 
-def test_a_run_is_resumed_by_other_numbers_and_strategies(tmp_path, exact):
+def files_in_other_orders(patch):
+    """Each process reads a file's tensors in another order, as those of safetensors come: processes of these
+    tests would have one."""
+    load = checkpoint_files.load
+
+    def in_own_order(content):
+        tensors = [*load(content).items()]
+        return dict(tensors if current().rank % 2 else tensors[::-1])
+
+    patch.setattr(checkpoint_files, "load", in_own_order)
+
+
+@pytest.fixture
+def own_orders():
+    with patched(files_in_other_orders):
+        yield
+
+
+def test_a_run_is_resumed_by_other_numbers_and_strategies(tmp_path, exact, own_orders):
     """Saved by two in parts, continued by three, by one, and by three in parts; it says so each time."""
     chosen = settings(tmp_path, training={"optimizer": "muon"})
     assert_ended(in_processes(1, to_steps, chosen, tmp_path / "one", 12))

@@ -159,7 +159,7 @@ def warn_once(message: str) -> None:
     from attnlab.cli.train import in_processes
 
     if in_processes():
-        from attnlab.training.strategies.processes import current
+        from attnlab.training.strategies.own_processes import current
 
         if not current().claims(message):
             return

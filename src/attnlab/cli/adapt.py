@@ -141,7 +141,8 @@ def adapt(
         "separator": separator,
     }
     methods = methods_of(adapter)
-    refuse_processes(processes, several=len(methods) > 1 or bool(rates or folds or template or label_words))
+    several = len(methods) > 1 or bool(rates or folds or template or label_words)
+    refuse_processes(launched=processes > 1 or restarts > 0, several=several)
     if len(methods) > 1:
         alone = {
             "--rates": rates,
@@ -166,7 +167,7 @@ def adapt(
         raise ConfigError(
             "--folds scores one way of training, without label words; leave out --rates and --template."
         )
-    if processes > 1:
+    if processes > 1 or restarts:
         from attnlab.session.launching import RunRequest, launch_run
 
         request = RunRequest(config, place, resume, tuple(allow or ()), json=json)
@@ -193,16 +194,17 @@ def adapt(
     return finish_rates(ended, allow=allow or (), json=json)
 
 
-def refuse_processes(processes: int, *, several: bool) -> None:
+def refuse_processes(*, launched: bool, several: bool) -> None:
     """Several processes train one model; torchrun starts them with `attnlab train`."""
     if in_processes():
         raise ConfigError(
             "attnlab adapt starts its processes itself: attnlab adapt … --processes N. For several machines, "
             "write its settings to a file, with start and adapter, and torchrun -m attnlab train FILE."
         )
-    if processes > 1 and several:
+    if launched and several:
         raise ConfigError(
-            "--processes is of one run; leave out --rates, --folds and label words, and give one --adapter."
+            "--processes and --restarts are of one run; leave out --rates, --folds and label words, and give "
+            "one --adapter."
         )
 
 

@@ -29,6 +29,7 @@ from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
 from attnlab.documents.nodes import Inline, Sentence, muted, strong
 from attnlab.runs.display import Display
+from attnlab.training.strategies.launch_environment import LAUNCHED
 
 MOST_PROCESSES = 1024
 MOST_THREADS = 1024
@@ -49,8 +50,6 @@ FoldsOption = Annotated[
         max=MOST,
     ),
 ]
-LAUNCHED = "ATTNLAB_LAUNCHED"
-"""How many processes --processes started, in each of them."""
 ProcessesOption = Annotated[
     int,
     typer.Option(
@@ -63,7 +62,7 @@ ProcessesOption = Annotated[
 RestartsOption = Annotated[
     int,
     typer.Option(
-        help="How often --processes that died or hung are started again, from the last checkpoint.",
+        help="How often a run whose processes died or hung is started again, from its last checkpoint.",
         min=0,
         max=MOST,
     ),
@@ -110,6 +109,8 @@ def train(
 ) -> None:
     """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
     with together():
+        if restarts and in_processes():
+            raise ConfigError("--restarts is of processes that attnlab starts; give torchrun --max-restarts.")
         settings = settings_of(config, set or [], folder, resume=resume, from_run=from_run)
         place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
     if show_batch:
@@ -118,11 +119,14 @@ def train(
         return show(settings, json=json)
     if folds and watch is not None:
         raise ConfigError("--watch is of one run; leave out --folds.")
-    if folds and (processes > 1 or in_processes()):
-        raise ConfigError("--folds trains one model after another, each in one process.")
+    if folds and (processes > 1 or restarts or in_processes()):
+        raise ConfigError(
+            "--folds trains one model after another, each in one process; leave out --processes "
+            "and --restarts."
+        )
     if folds:
         return cross_validate(settings, folds, place, resume=resume, allow=allow or (), json=json)
-    if processes > 1 and not in_processes():
+    if (processes > 1 or restarts) and not in_processes():
         from attnlab.session.launching import RunRequest, launch_run
 
         request = RunRequest(settings, place, resume, tuple(allow or ()), watch, threads, json=json)
@@ -139,7 +143,7 @@ def together() -> AbstractContextManager[None]:
     """A failure inside is told once by all processes of a run."""
     if not in_processes():
         return nullcontext()
-    from attnlab.training.strategies.processes import current
+    from attnlab.training.strategies.own_processes import current
 
     return current().guarded()
 
@@ -148,7 +152,7 @@ def talks() -> bool:
     """Whether this process is the one that talks."""
     if not in_processes():
         return True
-    from attnlab.training.strategies.processes import current
+    from attnlab.training.strategies.own_processes import current
 
     return current().first
 
@@ -275,7 +279,7 @@ def train_with_progress(
     with saying_how_to_resume(place), Display(err, shown=talks()) as display:
         display.work("Starting")  # before torch is imported, which takes seconds
         from attnlab.session.run_display import displayed_session, train_displayed
-        from attnlab.training.strategies.processes import restarted
+        from attnlab.training.strategies.own_processes import restarted
 
         resume = resume or restarted()
         session = displayed_session(display, config, place, resume=resume, threads=threads)
@@ -303,7 +307,8 @@ def say_baselines(baselines: Sequence[Baseline]) -> None:
 def resuming(place: Path) -> str:
     """The command that continues a run."""
     own = import_words(IMPORTED.values())
-    several = ["--processes", os.environ[LAUNCHED]] if LAUNCHED in os.environ else []
+    launched = os.environ.get(LAUNCHED, "1")
+    several = ["--processes", launched] if launched != "1" else []
     return shlex.join(["attnlab", "train", "--resume", "--out", str(place), *several, *own])
 
 

@@ -9,7 +9,7 @@ from typing import Any, Required, TypedDict
 
 from attnlab.config.imports import CodeRecord
 from attnlab.config.upgrade import upgrade
-from attnlab.config.values import ConfigError
+from attnlab.config.values import Choice, ConfigError
 from attnlab.runs.faults import read_object, reading
 
 RECORD = "run.json"
@@ -127,8 +127,12 @@ def read_record(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} holds no run: there is no {RECORD} in it.") from None
 
 
-def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], path: Path) -> None:
-    changes = "; ".join(map(str, differences(before, now)))
+def refuse_changes(
+    before: Mapping[str, Any], now: Mapping[str, Any], path: Path, *, free: tuple[str, ...] = ()
+) -> None:
+    """Stop where another setting than those below `free` changed."""
+    refused = [change for change in differences(before, now) if not change.setting.startswith(free)]
+    changes = "; ".join(map(str, refused))
     if changes:
         raise ConfigError(
             f"{path} cannot be resumed: the config changed ({changes}). Resume with the "
@@ -145,7 +149,17 @@ class Change:
     now: Any
 
     def __str__(self) -> str:
-        return f"{self.setting} was {self.before}, now {self.now}"
+        return f"{self.setting} was {setting_text(self.before)}, now {setting_text(self.now)}"
+
+
+def setting_text(value: Any) -> str:
+    """A setting's value in a record, as a person writes it."""
+    if isinstance(value, Mapping) and "kind" in value:
+        return str(Choice(value["kind"], {name: v for name, v in value.items() if name != "kind"}))
+    return "not set" if value == ABSENT else str(value)
+
+
+ABSENT = "absent"
 
 
 def differences(before: Any, now: Any, where: str = "") -> Iterator[Change]:
@@ -153,7 +167,7 @@ def differences(before: Any, now: Any, where: str = "") -> Iterator[Change]:
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for key in dict.fromkeys([*before, *now]):
             inner = f"{where}.{key}" if where else str(key)
-            yield from differences(before.get(key, "absent"), now.get(key, "absent"), inner)
+            yield from differences(before.get(key, ABSENT), now.get(key, ABSENT), inner)
     elif before != now and not (isinstance(before, (list, tuple)) and list(before) == list(now)):
         yield Change(where, before, now)
 

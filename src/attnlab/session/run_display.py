@@ -21,7 +21,7 @@ from attnlab.session.prompt_watch import PromptWatch
 from attnlab.session.session import Session, default_cache, step_flops
 from attnlab.session.training import Run, train
 from attnlab.training.machine import cores, device_of, peak_flops, threads_for_step
-from attnlab.training.strategies.processes import current
+from attnlab.training.strategies.own_processes import current
 
 KEPT = 0.95
 """Of what was seen before: a few dozen steps decide the speed that is shown."""
@@ -35,7 +35,7 @@ def displayed_session(
     session = Session(config, cache=default_cache(), progress=display.preparing)
     if current().first:
         RunFolder(folder).refuse_taken(resume=resume)
-    display.say(use_threads(session, folder, resume=resume, threads=threads))
+    display.say(use_threads(session, folder, resume=resume, threads=threads) + processes_sentence(config))
     display.work("Reading the text")
     return session
 
@@ -78,6 +78,15 @@ def use_threads(session: Session, folder: Path, *, resume: bool, threads: int = 
         why = f"by the size of a step{of_process}, {flops / 1e9:,.2g} GFLOP"
     torch.set_num_threads(threads)
     return f"Threads: {threads} of {cores()} cores ({why})."
+
+
+def processes_sentence(config: Config) -> str:
+    """How many processes train together, where there are several, and how."""
+    processes = current()
+    if processes.world == 1:
+        return ""
+    parts = f"share the {config.training.accumulate} parts of a step"
+    return f" {processes.world} processes {parts} (training.strategy {config.training.strategy})."
 
 
 def time_left_sentence(training: float, checks: float) -> str:

@@ -44,7 +44,8 @@ from attnlab.training.machine import ProcessorTime, autocast_of, device_of, reco
 from attnlab.training.optimizers import OPTIMIZERS, Optimizers
 from attnlab.training.schedules import SCHEDULES
 from attnlab.training.strategies import strategy_of
-from attnlab.training.strategies.processes import Processes, current
+from attnlab.training.strategies.own_processes import current
+from attnlab.training.strategies.processes import Processes
 from attnlab.training.strategies.strategy import Strategy
 from attnlab.training.trace import initial_weights
 

@@ -51,7 +51,8 @@ class LineView:
                 why = f": {job.result.reason}" if job.status == "failed" and job.result else ""
                 self.display.say(f"[{done}/{len(work)}] {job.name}: {job.shown}{why}")
         if self.display.silent_for >= EVERY / 2:  # the files are read only when a line is due
-            self.display.update(f"[{done}/{len(work)}] " + ", ".join(map(self.state, running(work))))
+            states = ", ".join(map(self.state, running(work))) or "waiting for room"
+            self.display.update(f"[{done}/{len(work)}] {states}")
 
     def state(self, job: Job) -> str:
         follower = self.followers.setdefault(str(job.folder), Follower(job.folder))

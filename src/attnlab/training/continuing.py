@@ -41,8 +41,7 @@ def resume_with(begun: Config, wanted: Config, run: Path) -> list[str]:
 def resumable_step(begun: Config, wanted: Config, run: Path) -> int:
     """The last checkpoint up to which a run is the one that is wanted."""
     before, now = to_json(begun), to_json(wanted)
-    if any(not change.setting.startswith((*FREE, *SHARED)) for change in differences(before, now)):
-        refuse_changes(before, now, run)
+    refuse_changes(before, now, run, free=(*FREE, *SHARED))
     first, reason = first_other_step(begun.training, wanted.training, run)
     steps = Checkpoints.of(run).steps()
     usable = [step for step in steps if first is None or step < first]

@@ -255,13 +255,15 @@ class Optimizers:
         return self.made[0].groups[0].learning_rate
 
     def state(self) -> dict[str, Tensor]:
-        """Every tensor that the updates hold, as `parameter/what`."""
-        return {
+        """Every tensor that the updates hold, as `parameter/what`, in the order of these names: processes
+        gather them one by one, and each restores those of a file in another order."""
+        tensors = {
             f"{self.names[parameter]}/{what}": value
             for update in self.made
             for parameter, values in update.state.items()
             for what, value in values.items()
         }
+        return dict(sorted(tensors.items()))
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Take up a saved state; every entry must find its parameter."""

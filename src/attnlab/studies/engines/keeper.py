@@ -115,9 +115,10 @@ class Keeper:
         own = JobRequest.of_json({**request, "folder": str(self.folder)})
         self.worker = WorkerProcess(own, cwd=beside, environment={"PYTHONPATH": search})
 
-    def look(self) -> WorkerReport:
+    def look(self, wait: float = 0.0) -> WorkerReport:
+        """How far the worker is when it ends, or after `wait` seconds."""
         assert self.worker is not None
-        code = self.worker.code  # first: what is listed of one that has ended is all there is
+        code = self.worker.wait(wait)  # first: what is listed of one that has ended is all there is
         return WorkerReport(code, None if self.root is None else self.hashes.listing(self.folder))
 
     def read(self, name: str, offset: int, size: int) -> bytes:

@@ -34,8 +34,8 @@ from attnlab.studies.engines.optional_library import library
 from attnlab.studies.engines.resuming import LostNodes
 from attnlab.studies.files_read import FilesRead, files_read
 
-SHARED, APART = 0.2, 1.0
-"""Seconds between two looks at a run whose files are here, and at one whose files are brought here."""
+WAIT = 1.0
+"""Seconds for which a look at a run waits for its end: it is seen at once, and not asked for often."""
 SHARE = 0.05
 """Of the time, what bringing a run's files home may take: large ones come less often."""
 TRIES = 5
@@ -154,7 +154,7 @@ class Ray(Engine):
     def _advance(self, run: PlacedRun, job: Job) -> int | None:
         """What there is to do by now; the exit code of a worker that has ended and whose files are here."""
         if run.reply is None and time.monotonic() >= run.next_look:
-            run.reply = run.keeper.look.remote()
+            run.reply = run.keeper.look.remote(WAIT)
         if run.reply is None or not self.ray.wait([run.reply], timeout=0)[0]:
             return None
         reply, run.reply = self.ray.get(run.reply), None
@@ -164,8 +164,7 @@ class Ray(Engine):
             return None
         began = time.monotonic()
         is_home = self._is_home(run, reply)
-        took = time.monotonic() - began
-        run.next_look = began + (SHARED if run.home is None else max(APART, took / SHARE))
+        run.next_look = began + (time.monotonic() - began) / SHARE
         if not is_home:
             return None
         self._end(run)

@@ -32,8 +32,8 @@ PENDING = "PD"
 """What squeue calls a job that waits."""
 TIMEOUTS = 1000
 """How often a run may be queued again."""
-LOOK, ASK = 0.5, 15.0
-"""Seconds between two looks of a job at its worker, and between two questions to Slurm for its jobs."""
+WAIT, ASK = 0.5, 15.0
+"""Seconds between two looks of a job for the file STOP, and between two questions to Slurm for its jobs."""
 
 
 @dataclass
@@ -47,17 +47,16 @@ class SlurmTask:
         self.keeper = Keeper()
         stop = Path(self.cwd, self.request["folder"], LOGS, STOP)
         self.keeper.begin(self.request, self.cwd)
-        while (code := self.keeper.look().code) is None:
+        while (code := self.keeper.look(WAIT).code) is None:
             if stop.exists():
                 self.keeper.stop()
-            time.sleep(LOOK)
         return code
 
     def checkpoint(self) -> Any:
         """Its time is over, or others come first: save, and continue when Slurm has room again."""
         self.keeper.stop()
-        while self.keeper.look().code is None:
-            time.sleep(LOOK)
+        while self.keeper.look(WAIT).code is None:
+            pass
         return library("submitit", "slurm").helpers.DelayedSubmission(SlurmTask(self.request, self.cwd))
 
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from attnlab.studies.engines.engine import LOG, JobRequest
@@ -41,6 +42,12 @@ class WorkerProcess:
     def code(self) -> int | None:
         """Its exit code, negative where a signal ended it; None while it runs."""
         return self.process.poll()
+
+    def wait(self, seconds: float) -> int | None:
+        """The same as soon as there is one, and no later than after so many seconds."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return self.code
 
     def stop(self, *, at_once: bool = False) -> None:
         """Ask it to save and end; with `at_once`, end it."""

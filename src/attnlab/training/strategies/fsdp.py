@@ -25,6 +25,7 @@ from attnlab.model.isolation import copy_module
 from attnlab.model.model import Model
 from attnlab.runs.checkpoints import Checkpoints
 from attnlab.training.checkpoint import Checkpoint
+from attnlab.training.machine import return_freed_memory
 from attnlab.training.optimizers import Optimizers
 from attnlab.training.strategies.processes import Processes
 from attnlab.training.strategies.sharded_checkpoint import save_shards, whole_tensor
@@ -183,6 +184,7 @@ class FSDP(Strategy):
         if self.plain is not None:
             for plain in self.plain.parameters():
                 plain.untyped_storage().resize_(0)
+            return_freed_memory()
 
     def finish(self) -> None:
         self._fill()

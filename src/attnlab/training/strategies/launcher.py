@@ -3,7 +3,6 @@ ended them."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -22,7 +21,8 @@ from torch.distributed.elastic.multiprocessing.api import SignalException, Std, 
 
 from attnlab.config.values import ConfigError
 from attnlab.runs.faults import RunError
-from attnlab.training.strategies.processes import LAUNCHED, PREFIX, REASON, RESTARTS, attempt_key
+from attnlab.training.strategies.end_reason import EndReason
+from attnlab.training.strategies.launch_environment import LAUNCHED, RESTARTS, attempt_store, run_store
 
 HOST = "127.0.0.1"
 POLL = 0.05
@@ -69,6 +69,7 @@ def launch(
 
 def _attempt(arguments: Sequence[str], processes: int, attempt: int, hidden: Std) -> End:
     store: Any = TCPStore(HOST, 0, is_master=True, wait_for_workers=False)
+    said = run_store(attempt_store(store, attempt))
     logging.getLogger("torch.distributed.elastic").setLevel(logging.CRITICAL)  # it is told here
     command = ("-m", "attnlab", *arguments)
     with TemporaryDirectory() as logs, _signals_restored():
@@ -82,12 +83,12 @@ def _attempt(arguments: Sequence[str], processes: int, attempt: int, hidden: Std
         assert isinstance(context, SubprocessContext)
         try:
             codes = _first_codes(context)
-            reason = _reason(store, attempt)
+            reason = EndReason.said(said)
             if any(codes.values()):
                 _let_end(context)
         finally:
             context.close(signal.SIGTERM, timeout=int(ENDING))
-    return end_of(codes, reason or _reason(store, attempt), seen=reason is not None)
+    return end_of(codes, reason or EndReason.said(said), seen=reason is not None)
 
 
 def environment_of(rank: int, world: int, port: int, attempt: int) -> dict[str, str]:
@@ -126,32 +127,21 @@ def _let_end(context: SubprocessContext) -> None:
             time.sleep(POLL)
 
 
-def _reason(store: Any, attempt: int) -> dict[str, Any] | None:
-    """What a process said of its end."""
-    key = f"{attempt_key(attempt)}/{PREFIX}/{REASON}"
-    return dict(json.loads(store.get(key))) if store.check([key]) else None
-
-
-def end_of(codes: Mapping[int, int], reason: Mapping[str, Any] | None, *, seen: bool) -> End:
+def end_of(codes: Mapping[int, int], reason: EndReason | None, *, seen: bool) -> End:
     """How processes ended, by the codes of the first that did and by what one said: before (`seen`) or after
     that."""
     if not any(codes.values()):
         return End()
     rank, code = next((rank, code) for rank, code in codes.items() if code)
-    kind = "" if reason is None else reason["kind"]
-    if reason is not None and kind in ("fault", "error"):
-        told = (
-            f"Process {reason['rank']} failed: {reason['message']}" if kind == "error" else reason["message"]
-        )
-        return End(int(reason["code"]), told, kind == "error")
-    if reason is not None and kind == "lost" and seen:
-        return End(1, reason["message"], True)
-    if code < 0:
+    if reason is not None and reason.kind == "fault":
+        return End(reason.code, reason.message)
+    if reason is not None and reason.kind == "error":
+        return End(reason.code, f"Process {reason.rank} failed: {reason.message}", again=True)
+    lost = reason if reason is not None and reason.kind == "lost" else None
+    if code < 0 and not (lost and seen):
         why = " (systems do so when memory runs out)" if -code == signal.SIGKILL else ""
-        return End(1, f"Process {rank} was ended by {signal.Signals(-code).name}{why}.", True)
-    if reason is not None and kind == "lost":
-        return End(1, reason["message"], True)
-    return End(code)
+        return End(1, f"Process {rank} was ended by {signal.Signals(-code).name}{why}.", again=True)
+    return End(code) if lost is None else End(1, lost.message, again=True)
 
 
 @contextmanager
