@@ -161,6 +161,41 @@ def test_a_model_behind_a_link_is_not_opened(page, folder):
     assert "link" in answer.json()["error"]
 
 
+def asking_for(folder, name, corpus):
+    """A copy of a healthy run whose record names another corpus."""
+    shutil.copytree(folder / "good", folder / name)
+    record = json.loads((folder / name / "run.json").read_text())
+    record["config"]["data"]["corpus"] = {"kind": "files", "path": [corpus]}
+    (folder / name / "run.json").write_text(json.dumps(record))
+
+
+def test_nothing_that_the_page_starts_reads_text_outside(page, folder):
+    secret = folder.parent / "secret.txt"
+    secret.write_text(f"{SECRET} " * 1000)
+    (folder / "link.txt").symlink_to(secret)
+    arms = f'question = "?"\n[arms.a]\n[arms.b]\n"data.corpus" = "{secret}"\n'
+    (folder / "reads.toml").write_text(arms)
+    starts = f'question = "?"\nstarts.m = "{folder.parent}/outside"\n[arms.a]\nstart = "study:m"\n[arms.b]\n'
+    (folder / "starts.toml").write_text(starts)
+    asking_for(folder, "asks", str(secret))
+    asking_for(folder, "asks-by-link", str(folder / "link.txt"))
+    asking_for(folder, "asks-by-pattern", f"{folder}/li*.txt")
+    before = {*folder.iterdir()}
+    for path, values in (
+        ("/api/train", {"config": "mini-gpt", "set": [f"data.corpus={secret}"]}),
+        ("/api/train", {"config": "mini-gpt", "set": [f"data.corpus={folder}/link.txt"]}),
+        ("/api/resume/asks", {}),
+        ("/api/resume/asks-by-link", {}),
+        ("/api/resume/asks-by-pattern", {}),
+        ("/api/studies", {"study": "reads.toml"}),
+        ("/api/studies", {"study": "starts.toml"}),
+    ):
+        answer = page.ask(path, "POST", values)
+        assert answer.status == 400, (path, values, answer.text)
+        assert "folder that is served" in answer.json()["error"], answer.text
+    assert {*folder.iterdir()} == before, "something was begun"
+
+
 @pytest.mark.parametrize(
     ("headers", "method"),
     [

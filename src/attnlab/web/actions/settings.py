@@ -6,17 +6,17 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import FOUNDATIONS, identity, load, parse_override, ready_configs, to_json
 from attnlab.config.registry import locate
-from attnlab.config.schema import SCRATCH, SECTIONS, Config
-from attnlab.config.values import Choice, ConfigError, unknown_name, written
+from attnlab.config.schema import SECTIONS, Config
+from attnlab.config.values import ConfigError, unknown_name, written
 from attnlab.model.counts import count
 from attnlab.runs.faults import RunError
 from attnlab.session.session import Session, step_flops, step_tokens
 from attnlab.web.actions import Answer
+from attnlab.web.actions.files_read import outside_error, refuse_parts_outside, text_outside
 from attnlab.web.worker_request import WorkerRequest
 
 NO_CODE = (
@@ -61,9 +61,10 @@ def check_settings(asked: WorkerRequest) -> Answer:
         return {"errors": list(map(asdict, errors))}
     try:
         config = load(name, set=overrides)
-        refuse_outside(asked, config)
-        session = Session(config)
-        return {"errors": [], **facts_of(session), "command": command_of(values.config, overrides)}
+        refuse_parts_outside(asked, config)
+        paths = text_outside(asked, config)
+        known = {"errors": [], "outside": str(outside_error(paths[0])) if paths else ""}
+        return {**known, **facts_of(Session(config)), "command": command_of(values.config, overrides)}
     except (ConfigError, RunError, ValueError) as error:
         return {"errors": [asdict(SettingError(str(error)))]}
 
@@ -105,23 +106,6 @@ def error_of(name: str | None, overrides: Settings) -> str:
     except ValueError as error:
         return str(error)
     return ""
-
-
-def refuse_outside(asked: WorkerRequest, config: Config) -> None:
-    """A start or a tokenizer's file out of the served folder is not read for a page."""
-    tokenizers = (config.data.tokenizer, config.data.target_tokenizer)
-    named = {"start": config.start if config.start != SCRATCH else None}
-    named |= {
-        f"data.{name}": choice.options.get("path")
-        for name, choice in zip(("tokenizer", "target_tokenizer"), tokenizers, strict=True)
-        if isinstance(choice, Choice)
-    }
-    for setting, path in named.items():
-        if path is not None and not asked.holds(Path(path)):
-            raise ConfigError(
-                f"{setting} is {path}, which is not in the folder that is served, so that the page does not "
-                "read it; train it from the command line."
-            )
 
 
 def facts_of(session: Session) -> Answer:

@@ -96,8 +96,9 @@ const check = async () => {
   });
   const known = new Set(fields.map((field) => field.dataset.key));
   const others = answer.errors.filter((one) => !known.has(one.setting));
-  wrong(together, others.map((one) => one.message).join(" "));
-  for (const id of ["begin", "copy"]) document.getElementById(id).disabled = answer.errors.length > 0;
+  wrong(together, [...others.map((one) => one.message), answer.outside ?? ""].join(" ").trim());
+  document.getElementById("copy").disabled = answer.errors.length > 0;
+  document.getElementById("begin").disabled = answer.errors.length > 0 || Boolean(answer.outside);
   if (answer.errors.length) {
     document.getElementById("facts").replaceChildren();
     return;

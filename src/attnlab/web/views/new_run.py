@@ -66,7 +66,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         if answer["errors"]:
             return {"errors": answer["errors"], "html": ""}
         facts = nodes([facts_of(laboratory, answer)])
-        return {"errors": [], "html": facts, "command": answer["command"]}
+        return {"errors": [], "html": facts, "command": answer["command"], "outside": answer["outside"]}
 
     @router.post("/api/train")
     async def train(wanted: Wanted) -> dict[str, Any]:
@@ -74,6 +74,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
         answer = await checked(laboratory, wanted)
         if answer["errors"]:
             raise ConfigError(" ".join(one["message"] for one in answer["errors"]))
+        if answer["outside"]:
+            raise ConfigError(answer["outside"])
         name = wanted.name.strip() or f"{wanted.config}-{answer['identity'][:8]}"
         if not NAME.fullmatch(name):
             raise ConfigError(f'"{name}" cannot name a run; use letters, digits, hyphens and full stops.')

@@ -72,11 +72,12 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "It saves and ends after this step.", "process": process}
 
     @router.post("/api/resume/{address:path}")
-    def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
+    async def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
         """Resume a run, with a longer budget where one is given."""
-        own = laboratory.run(address)
-        laboratory.model_folder(address)
-        started = laboratory.processes.start(own.folder, resume_command(own.folder, budget))
+        folder = await asyncio.to_thread(laboratory.model_folder, address)
+        command = resume_command(folder, budget)
+        await laboratory.workers.answer("run_to_resume", folder)
+        started = await asyncio.to_thread(laboratory.processes.start, folder, command)
         return {"said": f"Started: {started.words}", "process": started.process.pid}
 
     return router

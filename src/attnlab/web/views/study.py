@@ -89,11 +89,14 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return file_answer(page_of_one_file(document, scripts=True), f"{own.folder.name}.html")
 
     @router.post("/api/studies")
-    def begin(asked: NewStudy) -> dict[str, Any]:
+    async def begin(asked: NewStudy) -> dict[str, Any]:
         """Begin a study, as a process of its own."""
         words, name = study_words(laboratory, asked)
+        values = {"study": words[0], "quick": bool(asked.quick)}
+        await laboratory.workers.answer("study_to_run", None, values)
         folder = free_folder(laboratory.root, name)
-        laboratory.processes.start(folder, ["run", *words, "--out", str(folder)])
+        command = ["run", *words, "--out", str(folder)]
+        await asyncio.to_thread(laboratory.processes.start, folder, command)
         return {"there": page_of(folder.name, "starting")}
 
     @router.post("/api/studies/stop/{address:path}")
@@ -103,11 +106,14 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"said": "Its runs save and end after this step."}
 
     @router.post("/api/studies/resume/{address:path}")
-    def resume(address: str, grown: StudyGrowth) -> dict[str, Any]:
+    async def resume(address: str, grown: StudyGrowth) -> dict[str, Any]:
         """Resume a study, with more seeds or a further arm where they are given."""
-        own = laboratory.study(address)
-        command = ["run", "--resume", "--out", str(own.folder), *growth(grown)]
-        started = laboratory.processes.start(own.folder, command)
+        folder = (await asyncio.to_thread(laboratory.study, address)).folder
+        await asyncio.to_thread(refuse_outside, laboratory.root, folder)
+        arms = added_arm(grown)
+        await laboratory.workers.answer("study_to_run", folder, {"arms": arms})
+        command = ["run", "--resume", "--out", str(folder), *growth(grown)]
+        started = await asyncio.to_thread(laboratory.processes.start, folder, command)
         return {"said": f"Started: {started.words}"}
 
     return router
@@ -131,10 +137,15 @@ def studies_page(laboratory: Laboratory, shown: Shown, questions: Mapping[str, A
 def growth(grown: StudyGrowth) -> list[str]:
     """The options of what a study has more."""
     words = ["--seeds", str(whole_number(grown.seeds, "The number of seeds"))] if grown.seeds.strip() else []
+    return [*words, *(word for change in added_arm(grown) for word in ("--arm", change))]
+
+
+def added_arm(grown: StudyGrowth) -> list[str]:
+    """A further arm as --arm takes it, a setting each."""
     if bool(grown.arm.strip()) != bool(grown.changes.strip()):
         raise ConfigError("A further arm has a name and at least one setting, such as model.width=64.")
     changes = [line.strip() for line in grown.changes.splitlines() if line.strip()]
-    return [*words, *(word for change in changes for word in ("--arm", f"{grown.arm.strip()}:{change}"))]
+    return [f"{grown.arm.strip()}:{change}" for change in changes]
 
 
 def whole_number(text: str, what: str) -> int:
