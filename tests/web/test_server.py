@@ -47,12 +47,31 @@ def folder(served, tmp_path_factory):
     shutil.copytree(served / "causal", root / os.fsdecode(b"not-utf-8-\xff"))
     (root / "pipe").mkdir()
     os.mkfifo(root / "pipe" / "run.json")
+    for name in ("samples.txt", "metrics.jsonl", "lock"):
+        place = root / f"pipe-of-{name}"
+        shutil.copytree(served / "causal", place)
+        (place / name).unlink(missing_ok=True)
+        os.mkfifo(place / name)
+    for name, values in ODD.items():
+        shutil.copytree(served / "causal", root / name)
+        record = json.loads((root / name / "run.json").read_text())
+        (root / name / "run.json").write_text(json.dumps(record | {"status": "running"}))
+        lines = (root / name / "metrics.jsonl").read_text().splitlines()
+        changed = [json.dumps({**json.loads(line), **values}) for line in lines]
+        (root / name / "metrics.jsonl").write_text("\n".join(changed) + "\n")
     large = root / "large"
     shutil.copytree(served / "causal", large)
     with (large / "samples.txt").open("wb") as file:
         file.truncate(65 << 20)
     return root
 
+
+ODD = {
+    "words": {"step": "x", "progress": {}, "loss": [], "tokens": "many"},
+    "not-numbers": {"loss": float("nan"), "progress": float("nan"), "seconds": float("inf")},
+    "large-numbers": {"step": 10**400, "tokens": 10**400, "flops": 10**400},
+}
+"""What the events of a run that goes on say, and no run writes."""
 
 BROKEN = {
     "empty": b"",
@@ -161,6 +180,15 @@ def test_a_model_behind_a_link_is_not_opened(page, folder):
     assert "link" in answer.json()["error"]
 
 
+@pytest.mark.parametrize(
+    "name", [*ODD, "pipe-of-samples.txt", "pipe-of-metrics.jsonl", "pipe-of-lock", "empty"]
+)
+def test_odd_events_and_pipes_are_shown_or_said(page, name):
+    assert page.ask(f"/runs/{name}", timeout=10).status == 200
+    assert page.ask(f"/saved/runs/{name}", timeout=10).status in (200, 400)
+    assert page.ask("/", timeout=10).status == 200
+
+
 def asking_for(folder, name, corpus):
     """A copy of a healthy run whose record names another corpus."""
     shutil.copytree(folder / "good", folder / name)
@@ -202,6 +230,7 @@ def test_nothing_that_the_page_starts_reads_text_outside(page, folder):
         ({"Host": "evil.example:{port}"}, "GET"),  # a name that was made to lead here
         ({"Host": "127.0.0.1:1"}, "GET"),
         ({"Host": ""}, "GET"),
+        ({"Host": f"127.0.0.1:{'1' * 5000}"}, "GET"),
         ({"Origin": "http://evil.example"}, "POST"),  # another site's form or script
         ({"Origin": "http://127.0.0.1:1"}, "POST"),
         ({"Origin": "null"}, "POST"),

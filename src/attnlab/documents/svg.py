@@ -202,10 +202,13 @@ def sparkline(part: Sparkline) -> Markup:
     path = "".join(
         f"{'L' if i and points[i - 1] else 'M'}{at[0]} {at[1]}" for i, at in enumerate(points) if at
     )
-    parts = [element("path", d=path, fill="none", stroke="currentColor", stroke_width=1.5)]
+    dashes = STROKES.get(part.ink.dash, "") if part.ink else ""
+    line = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": dashes or None}
+    parts = [element("path", d=path, fill="none", **line)]
     if ends := [at for at in points if at]:
         x, y = ends[-1]
         dot = element("circle", cx=x, cy=y, r=2.5, fill="currentColor")
         parts.append(element("text", "✗", x=x, y=y + 4) if part.broken else dot)
-    size = {"width": SPARK, "height": FLAT, "viewBox": f"0 0 {SPARK} {FLAT}"}
-    return element("svg", *parts, class_="spark", **size, role="img", aria_label=part.said)
+    look = {"width": SPARK, "height": FLAT, "viewBox": f"0 0 {SPARK} {FLAT}"}
+    look |= {"style": f"color: {part.ink.colour}"} if part.ink else {}
+    return element("svg", *parts, class_="spark", **look, role="img", aria_label=part.said)

@@ -37,7 +37,6 @@ from attnlab.documents.nodes import (
     strong,
     toned,
 )
-from attnlab.documents.palette import ink
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import form_of, title_of
 from attnlab.runs.record import differences
@@ -45,12 +44,13 @@ from attnlab.studies.outcome import NoteKind
 from attnlab.studies.side_by_side import SideBySide, side_by_side
 from attnlab.studies.side_by_side_table import measures_table
 from attnlab.web.addresses import address_of, refuse_outside
-from attnlab.web.course import GrowingCourse
-from attnlab.web.index import IndexedRun
+from attnlab.web.arm_inks import inks_of_runs
+from attnlab.web.course import RunCourse
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, nodes, plots_of, template
 from attnlab.web.views.run import file_answer
-from attnlab.web.views.run_nodes import AXES
+from attnlab.web.views.run_curves import AXES
 
 MOST = 20
 Chosen = Annotated[list[str], Query(max_length=MOST)]
@@ -88,7 +88,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         runs = chosen(laboratory, asked.run)
         folders = [str(laboratory.model_folder(one.address)) for one in runs]
         answer = await laboratory.workers.answer("paired", None, {"folders": folders})
-        return {"html": nodes([paired_table(laboratory, names_of(runs), answer)])}
+        return {"html": nodes([paired_table(laboratory, names_of(laboratory, runs), answer)])}
 
     @router.get("/saved/compare", response_class=HTMLResponse)
     def saved(run: Chosen) -> Response:
@@ -111,9 +111,9 @@ def chosen(laboratory: Laboratory, addresses: Sequence[str]) -> list[IndexedRun]
     return runs
 
 
-def names_of(runs: Sequence[IndexedRun]) -> list[Name]:
-    """Each with the colour that it has on the whole page."""
-    inks = [ink(place, sound=run.summary.result.sound is not False) for place, run in enumerate(runs)]
+def names_of(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> list[Name]:
+    """Each with the ink that it has on the whole page."""
+    inks = inks_of_runs(laboratory.index, runs)
     return [
         Name(run.address, own, sound=run.summary.result.sound is not False)
         for run, own in zip(runs, inks, strict=True)
@@ -122,7 +122,7 @@ def names_of(runs: Sequence[IndexedRun]) -> list[Name]:
 
 def document(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> DocumentPage:
     """What may be compared, and what is only drawn."""
-    names = names_of(runs)
+    names = names_of(laboratory, runs)
     courses = [laboratory.course(run) for run in runs]
     lead: list[Node] = []
     comparison, refused = None, ""
@@ -187,7 +187,7 @@ def paired_table(laboratory: Laboratory, names: Sequence[Name], answer: Mapping[
     )
 
 
-def curves_figure(names: Sequence[Name], courses: Sequence[GrowingCourse]) -> Figure:
+def curves_figure(names: Sequence[Name], courses: Sequence[RunCourse]) -> Figure:
     """A curve a run, for each quantity that any of them has."""
     kept = [
         name

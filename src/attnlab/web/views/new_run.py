@@ -20,7 +20,7 @@ from attnlab.documents.numbers import duration
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, nodes, template
 from attnlab.web.views.rows import page_of
-from attnlab.web.views.study import free_folder
+from attnlab.web.views.study_commands import free_folder
 
 USUAL = (
     *(

@@ -18,12 +18,12 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.html import page as page_of_one_file
 from attnlab.documents.markup import element
 from attnlab.documents.nodes import DocumentPage, Figure, Section
-from attnlab.web.course import GrowingCourse, ShownCurves
-from attnlab.web.index import IndexedRun
+from attnlab.web.course import RunCourse, ShownCurves
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import OFTEN, Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
-from attnlab.web.views import run_nodes
+from attnlab.web.views import run_curves, run_nodes, run_record
 from attnlab.web.views.rows import page_of
 from attnlab.web.views.starting import last_words
 
@@ -62,6 +62,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
     def saved(address: str) -> Response:
         """A run as one HTML file."""
         own = laboratory.run(address)
+        if not own.summary.config:
+            raise ConfigError(f"{own.address} cannot be read: {own.summary.result.reason}")
         html = page_of_one_file(document(laboratory, own), scripts=True)
         return file_answer(html, f"{own.folder.name}.html")
 
@@ -127,21 +129,21 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
     return {**shown, **curves_of(run, course)}
 
 
-def curves_of(run: IndexedRun, course: GrowingCourse) -> Regions:
+def curves_of(run: IndexedRun, course: RunCourse) -> Regions:
     """The curves as they are now; long ones of a run that goes on as they were some seconds ago, since a step
     more is hardly seen in them and all who watch are sent all of it."""
-    known = course.shown
+    known = course.growing.shown
     wait = known.size / BYTES_A_SECOND if known is not None and run.grows else 0.0
     if known is not None and wait > OFTEN and time.monotonic() - known.at < wait:
         return known.regions
-    figures = run_nodes.curves(run, course)
+    figures = run_curves.curves(run, course)
     shown = {
         f"plot:{figure.anchor}": json.dumps(plot_of(figure), allow_nan=False)
         for figure in figures
         if isinstance(figure, Figure)
     }
     shown["curves"] = str(nodes(figures))
-    course.shown = ShownCurves(shown, time.monotonic())
+    course.growing.shown = ShownCurves(shown, time.monotonic())
     return shown
 
 
@@ -185,7 +187,7 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Shown) -> ShellPage:
             **own, body=element("p", str(run.summary.result.reason or ""), class_="notice notice-invalid")
         )
     plots = [name for name in shown if name.startswith("plot:")]
-    still = run_nodes.still_parts(run)
+    still = run_record.still_parts(run)
 
     def live(name: str) -> Markup:
         return region(name, Markup(shown[name]))
@@ -223,9 +225,9 @@ def document(laboratory: Laboratory, run: IndexedRun) -> DocumentPage:
     """The same as one file, as it stands now."""
     course = laboratory.course(run)
     parts = run_nodes.live_parts(run, course)
-    sections = [Section("Course", [*parts["summary"], *run_nodes.curves(run, course)])]
+    sections = [Section("Course", [*parts["summary"], *run_curves.curves(run, course)])]
     sections += [Section(title, parts[name]) for title, name in LIVE_SECTIONS if parts[name]]
-    sections += [Section(title, still) for title, still in run_nodes.still_parts(run).items()]
+    sections += [Section(title, still) for title, still in run_record.still_parts(run).items()]
     return DocumentPage(
         "run",
         run_nodes.headline(run),
