@@ -414,3 +414,55 @@ def test_a_page_that_was_made_for_one_is_made_again_when_something_changed(page,
     until(lambda: "row:newcomer" in page.ask("/").text, 10)
     shutil.rmtree(folder / "newcomer")
     until(lambda: "row:newcomer" not in page.ask("/").text, 10)
+
+
+def test_the_time_of_a_run_is_that_of_runs_like_it_or_measured(page, folder, served):
+    from attnlab.config.files import load, to_json
+
+    (folder / "text.txt").write_text("\n\n".join(f"The number {i} is not {i + 1}." for i in range(400)))
+    small = ["model.width=16", "model.heads=2", "model.layers=1", f"data.corpus={folder}/text.txt"]
+    small += ["data.length=32", "training.evaluate_every=never", "training.budget.epochs=unlimited"]
+    steps, epochs = "training.budget.steps=50", "training.budget.epochs=2"
+
+    def told(path, *more):
+        answer = page.ask(path, "POST", {"config": "mini-gpt", "set": [*small, *more]})
+        assert answer.status == 200, answer.text
+        return answer.json()
+
+    first = told("/api/config", steps)
+    assert first["errors"] == [] and first["measure"], "no run here has such steps"
+    assert "measuring" in first["html"]
+    assert "measured from a few steps" in told("/api/pace", steps)["html"]
+    again = told("/api/config", steps)
+    assert not again["measure"] and "measured from a few steps" in again["html"]
+    assert "measured from a few steps" in told("/api/pace", epochs)["html"], "epochs, too"
+    seconds = told("/api/config", "training.budget.seconds=90")
+    assert "about 1 min 30 s" in seconds["html"] and not seconds["measure"]
+    config = to_json(load("mini-gpt", set=[*small, steps]))
+    flops = page.ask("/api/ask/config", "POST", {"config": "mini-gpt", "set": [*small, steps]})
+    step = json.loads(flops.text)["done"]["step_flops"]
+    record = json.loads((folder / "good" / "run.json").read_text())
+    shutil.copytree(served / "causal", folder / "alike")
+    record |= {"config": config, "status": "finished", "seconds": 400.0, "flops": step * 20}
+    events = [{"event": "stepped", "step": 20, "loss": 1.0, "gradient": 1.0, "tokens": 1, "seconds": 20.0}]
+    lines = [json.dumps(event | {"progress": 1.0}) for event in events]
+    (folder / "alike" / "run.json").write_text(json.dumps(record))
+    (folder / "alike" / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    until(lambda: "row:alike" in page.ask("/").text, 10)
+    other = told("/api/config", "training.budget.steps=51", "seed=7")
+    assert "at the rate of alike" in other["html"], other["html"]
+
+
+def test_a_run_of_another_machine_is_neither_stopped_nor_resumed_here(page, folder, served):
+    own = folder / "elsewhere"
+    shutil.copytree(served / "causal", own)
+    record = json.loads((own / "run.json").read_text())
+    machine = {"node": "big-machine", "processor": "", "accelerator": ""}
+    (own / "run.json").write_text(json.dumps(record | {"status": "running", "machines": [machine]}))
+    shown = until(lambda: "big-machine" in (answer := page.ask("/runs/elsewhere").text) and answer, 10)
+    assert "data-send" not in shown, "no button that cannot work"
+    for action in ("stop", "resume"):
+        answer = page.ask(f"/api/{action}/elsewhere", "POST")
+        assert answer.status == 400 and "big-machine" in answer.json()["error"]
+    (own / "run.json").write_text(json.dumps(record | {"status": "interrupted", "machines": [machine]}))
+    until(lambda: "/api/resume/elsewhere" in page.ask("/runs/elsewhere").text, 10)

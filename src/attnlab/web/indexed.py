@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,6 +75,15 @@ class IndexedRun:
         parts = self.address.split("/")
         places = (place for place in range(len(parts) - 1, 0, -1) if parts[place] in ("runs", "starts"))
         return "/".join(parts[: next(places, 0)])
+
+    @property
+    def elsewhere(self) -> str:
+        """The other machine that trains it, by its record, or did when it was last heard of; empty where it
+        has ended, or is trained by this one."""
+        machines = self.summary.result.machines
+        going = self.summary.result.status in GROWING and not self.process and bool(machines)
+        node = str(machines[-1].get("node", "")) if going else ""
+        return node if node != platform.node() else ""
 
     @property
     def took(self) -> float:

@@ -31,6 +31,7 @@ ACTIONS = {
     "positions": "attnlab.web.actions.shapes:positions",
     "feature_map": "attnlab.web.actions.shapes:feature_map",
     "config": "attnlab.web.actions.settings:check_settings",
+    "pace": "attnlab.web.actions.pace:pace",
     "card": "attnlab.web.actions.card:variant_card",
     "cards": "attnlab.web.actions.parts:cards",
     "settings": "attnlab.web.actions.parts:settings",

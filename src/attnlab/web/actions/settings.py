@@ -49,10 +49,7 @@ def check_settings(asked: WorkerRequest) -> Answer:
     """The errors of a config, or what it comes to."""
     values = asked.read(ConfigValues)
     try:
-        name = known_config(values.config)
-        overrides = dict(flattened(values.settings))
-        for text in values.set:
-            overrides |= [parse_override(text)]
+        name, overrides = known_config(values.config), overrides_of(values)
     except ConfigError as error:
         return {"errors": [asdict(SettingError(str(error)))]}
     if any(key.partition(".")[0] == "imports" for key in overrides):
@@ -67,6 +64,18 @@ def check_settings(asked: WorkerRequest) -> Answer:
         return {**known, **facts_of(Session(config)), "command": command_of(values.config, overrides)}
     except (ConfigError, RunError, ValueError) as error:
         return {"errors": [asdict(SettingError(str(error)))]}
+
+
+def config_of_values(values: ConfigValues) -> Config:
+    """The config as it would be trained; the first thing that is wrong with it is raised."""
+    overrides = overrides_of(values)
+    if any(key.partition(".")[0] == "imports" for key in overrides):
+        raise ConfigError(NO_CODE)
+    return load(known_config(values.config), set=overrides)
+
+
+def overrides_of(values: ConfigValues) -> Settings:
+    return dict(flattened(values.settings)) | dict(map(parse_override, values.set))
 
 
 def known_config(name: str) -> str | None:
@@ -121,15 +130,18 @@ def facts_of(session: Session) -> Answer:
         "step_tokens": tokens,
         "step_flops": flops,
         "expected_tokens": expected_tokens(config, tokens, flops),
+        "most_seconds": config.training.budget.limits.get("seconds"),
         "identity": identity(config),
         "config": to_json(config),
     }
 
 
 def expected_tokens(config: Config, step: int, flops: float) -> float | None:
-    """Tokens of text that the budget allows, as far as that is known before any text is read: not of epochs
-    or seconds."""
+    """Tokens of text that the budget allows; None where that depends on the text, as of epochs, or on the
+    machine, as of seconds alone."""
     limits = config.training.budget.limits
+    if "epochs" in limits:
+        return None
     each = {"steps": step, "tokens": 1.0, "flops": step / flops}
     return min((limits[name] * each[name] for name in limits if name in each), default=None)
 

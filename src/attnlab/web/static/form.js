@@ -10,6 +10,7 @@ const config = document.getElementById("config");
 const fields = [...form.querySelectorAll("[data-key]")];
 let base = {};
 let waiting = 0;
+let measuring = 0;
 let asked = 0;
 
 const parts = (text) => {
@@ -75,6 +76,7 @@ const wrong = (place, text) => {
 };
 const check = async () => {
   const mine = ++asked;
+  clearTimeout(measuring);
   const set = changes();
   const name = document.getElementById("name").value;
   const usual = config.querySelector("option[selected]")?.value ?? config.options[0].value;
@@ -105,6 +107,16 @@ const check = async () => {
   }
   document.getElementById("facts").innerHTML = answer.html; // rendered by the server
   document.getElementById("command").textContent = answer.command;
+  if (answer.measure) measuring = setTimeout(() => measure(mine, set), 1500);
+};
+// Where no run here tells how long it takes, a few real steps do, once nothing is typed any more.
+const measure = async (mine, set) => {
+  try {
+    const { html } = await send("/api/pace", { config: config.value, set });
+    if (mine === asked) document.getElementById("facts").innerHTML = html; // rendered by the server
+  } catch {
+    // what is wrong is said where it is typed
+  }
 };
 
 form.addEventListener("input", (event) => {

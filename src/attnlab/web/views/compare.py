@@ -42,7 +42,7 @@ from attnlab.metrics.measures import form_of, title_of
 from attnlab.runs.record import differences
 from attnlab.studies.outcome import NoteKind
 from attnlab.studies.side_by_side import SideBySide, side_by_side
-from attnlab.studies.side_by_side_table import measures_table
+from attnlab.studies.side_by_side_table import MOST_COLUMNS, measures_table
 from attnlab.web.addresses import address_of, refuse_outside
 from attnlab.web.arm_inks import inks_of_runs
 from attnlab.web.course import RunCourse
@@ -70,7 +70,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
         """Two to twenty runs side by side."""
         shown = document(laboratory, chosen(laboratory, run))
         query = urlencode([("run", one) for one in run])
-        actions = template("compare_actions.html", runs=run, query=query)
+        comparable = any(isinstance(node, Section) and node.title == SCORES for node in shown.nodes)
+        actions = template("compare_actions.html", runs=run if comparable else [], query=query)
         body = actions + nodes(shown.nodes)
         return ShellPage(
             title="Compare",
@@ -134,13 +135,14 @@ def document(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> DocumentPage
     sections = [Section("Curves", [curves_figure(names, courses)])]
     if comparison is not None:
         lead += notes_of(laboratory, comparison)
-        table = measures_table(comparison, [run.address for run in runs])
-        sections.insert(0, Section("Scores", [table, Sentence(SINGLE, "fine")]))
+        table = measures_table(comparison, names)
+        sections.insert(0, Section(SCORES, [table, Sentence(SINGLE, "fine")]))
     sections.append(Section("Settings that differ", [changes_table(runs)]))
     answer = "These runs are not comparable" if refused else headline(comparison, runs)
     return DocumentPage("comparison", answer, sections, lead=lead)
 
 
+SCORES = "Scores"
 SINGLE = (
     "A difference between two runs may be the luck of their seeds: attnlab run compares arms over several."
 )
@@ -238,11 +240,15 @@ def changes_table(runs: Sequence[IndexedRun]) -> Node:
         {change.setting: change.now for change in differences(first.summary.config, run.summary.config)}
         for run in others
     ]
-    rows = [
-        (
-            Code(setting),
-            *(Code(str(value)) for value in (before, *(own.get(setting, before) for own in by_run))),
-        )
+    values = [
+        [str(before), *(str(own.get(setting, before)) for own in by_run)]
         for setting, before in changed.items()
     ]
+    if MOST_COLUMNS < len(runs) > len(changed):
+        columns = zip(*values, strict=True)
+        of_run: list[tuple[Inline, ...]] = [
+            (run.address, *map(Code, own)) for run, own in zip(runs, columns, strict=True)
+        ]
+        return Table(("run", *changed), of_run)
+    rows = [(Code(setting), *map(Code, own)) for setting, own in zip(changed, values, strict=True)]
     return Table((TableColumn("setting", whole=True), *(run.address for run in runs)), rows)

@@ -46,7 +46,7 @@ def because(run: IndexedRun) -> Inline:
     """Why a run is in its state, or how long it still takes."""
     result = run.summary.result
     if run.state is RunState.INTERRUPTED and result.status is not RunState.INTERRUPTED:
-        return "its process is gone; resume it"
+        return f"no news from {run.elsewhere}" if run.elsewhere else "its process is gone; resume it"
     if run.grows:
         silent = time.time() - run.heard
         if silent > NEWS and run.step:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -70,19 +69,32 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.post("/api/stop/{address:path}")
     def stop(address: str) -> dict[str, Any]:
         """Ask a run to save and end, as Ctrl-C does."""
-        process = laboratory.processes.stop(laboratory.run(address).folder)
+        own = laboratory.run(address)
+        if own.elsewhere:
+            raise ConfigError(elsewhere_sentence(own.elsewhere))
+        process = laboratory.processes.stop(own.folder)
         return {"said": "It saves and ends after this step.", "process": process}
 
     @router.post("/api/resume/{address:path}")
     async def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
         """Resume a run, with a longer budget where one is given."""
         folder = await asyncio.to_thread(laboratory.model_folder, address)
+        if node := laboratory.run(address).elsewhere:
+            raise ConfigError(elsewhere_sentence(node))
         command = resume_command(folder, budget)
         await laboratory.workers.answer("run_to_resume", folder)
         started = await asyncio.to_thread(laboratory.processes.start, folder, command)
         return {"said": f"Started: {started.words}", "process": started.process.pid}
 
     return router
+
+
+def elsewhere_sentence(node: str) -> str:
+    """Why a run or a study is neither stopped nor resumed from here."""
+    return (
+        f"The machine {node} trains it, or did when it last wrote, and this one cannot see its processes: "
+        "stop or resume it there, or, where it has ended, resume it from the command line."
+    )
 
 
 def resume_command(folder: Path, budget: LongerBudget) -> list[str]:
@@ -162,11 +174,11 @@ def actions(run: IndexedRun) -> Markup:
         "run_actions.html",
         address=run.address,
         grows=run.grows and bool(run.process),
+        elsewhere=elsewhere_sentence(run.elsewhere) if run.elsewhere else "",
         resumable=not run.process and run.state not in ("converted", "damaged"),
         whole=run.share >= 1,
         limits=[*used, *(name for name in LIMITS if name not in used)],
         there=page_of,
-        command=shlex.join(["attnlab", "train", "--resume", "--out", str(run.folder)]),
     )
 
 

@@ -19,6 +19,7 @@ from attnlab.documents.nodes import (
     Table,
     TableColumn,
     listed,
+    state,
     strong,
 )
 from attnlab.documents.numbers import duration, value_text
@@ -96,7 +97,9 @@ def live_parts(run: IndexedRun, course: RunCourse) -> dict[str, list[Node]]:
 def facts(run: IndexedRun, course: RunCourse) -> Definitions:
     """How far it is, and what it costs."""
     result, record = run.summary.result, record_of(run.folder)
-    items: list[tuple[Inline, Inline]] = [("state", state_of(run)), ("score", score_of(run))]
+    told = run.state in (RunState.INVALID, RunState.FAILED, RunState.DAMAGED)  # a notice says why
+    became = state(run.state) if told else state_of(run)
+    items: list[tuple[Inline, Inline]] = [("state", became), ("score", score_of(run))]
     if run.grows:
         items.append(("progress", (Bar(run.share), f" {100 * run.share:.0f}%")))
         items.append(("time left", duration(run.seconds_left, 0) if run.seconds_left is not None else "–"))
@@ -108,7 +111,7 @@ def facts(run: IndexedRun, course: RunCourse) -> Definitions:
     items.append(("FLOPs", Number(course.place[2] or None, form="scaled")))
     items.append(("seed", str(result.seed)))
     if course.ends and run.grows:
-        items.append(("ends", course.ends))
+        items.append(("budget", course.ends))
     return Definitions(items, "facts")
 
 

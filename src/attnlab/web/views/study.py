@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
@@ -18,13 +17,13 @@ from attnlab.documents.markup import element
 from attnlab.documents.nodes import DocumentPage
 from attnlab.runs.faults import RunError
 from attnlab.web.addresses import refuse_outside
-from attnlab.web.indexed import IndexedStudy
+from attnlab.web.indexed import IndexedRun, IndexedStudy
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plots_of, region, template
 from attnlab.web.views.home import studies as studies_list
 from attnlab.web.views.rows import page_of, progress_bar
-from attnlab.web.views.run import file_answer
+from attnlab.web.views.run import elsewhere_sentence, file_answer
 from attnlab.web.views.starting import last_words
 from attnlab.web.views.study_commands import (
     NewStudy,
@@ -94,6 +93,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
         """Resume a study, with more seeds or a further arm where they are given."""
         folder = (await asyncio.to_thread(laboratory.study, address)).folder
         await asyncio.to_thread(refuse_outside, laboratory.root, folder)
+        if told := elsewhere_of(laboratory.index.runs_of(address.strip("/"))):
+            raise ConfigError(told)
         arms = added_arm(grown)
         await laboratory.workers.answer("study_to_run", folder, {"arms": arms})
         command = ["run", "--resume", "--out", str(folder), *growth(grown)]
@@ -126,7 +127,7 @@ def regions_of(laboratory: Laboratory, study: IndexedStudy) -> Regions:
         "headline": headline(laboratory, study, progress),
         "progress": progress_bar(progress.share) if study.process else "",
         "grid": grid(study, runs),
-        "actions": actions(study),
+        "actions": actions(study, elsewhere_of(runs)),
         "said": Markup("") if study.process else last_words(laboratory.processes.started.get(study.folder)),
         "ended": "" if study.process else str(study.stamp[1]),
     }
@@ -147,14 +148,20 @@ def headline(laboratory: Laboratory, study: IndexedStudy, progress: StudyProgres
     return f"{word}: {progress.count} done{left}"
 
 
-def actions(study: IndexedStudy) -> Markup:
+def elsewhere_of(runs: Sequence[IndexedRun]) -> str:
+    """Why a study is not resumed from here: another machine trains a run of it."""
+    node = next((run.elsewhere for run in runs if run.elsewhere), "")
+    return elsewhere_sentence(node) if node else ""
+
+
+def actions(study: IndexedStudy, elsewhere: str) -> Markup:
     return template(
         "study_actions.html",
         address=study.address,
         runs=bool(study.process),
+        elsewhere="" if study.process else elsewhere,
         ended=study.ended,
         there=page_of,
-        command=shlex.join(["attnlab", "run", "--resume", "--out", str(study.folder)]),
     )
 
 
