@@ -148,6 +148,8 @@ def studies(laboratory: Laboratory) -> Markup:
         word = "running" if study.process else "finished" if study.ended else "interrupted"
         link = element("a", element("bdi", study.name), href=page_of(study.address, "studies"))
         asked = element("small", study.fault or study.question, class_="beside")
+        if study.address != study.name:  # a question that was asked more than once
+            link += element("small", "in ", element("bdi", study.address), class_="beside")
         left = inline(Below(progress.left)) if progress.left else Markup("")
         bar = Markup(" ") + progress_bar(progress.share) if study.process else Markup("")
         became = inline(state("damaged" if study.fault else word)) + left + bar

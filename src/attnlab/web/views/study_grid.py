@@ -28,6 +28,8 @@ class StudyProgress:
     done: int
     wanted: int
     seconds_left: float | None
+    share: float
+    """Of all budgets."""
 
     @classmethod
     def of(cls, study: IndexedStudy, runs: Sequence[IndexedRun]) -> StudyProgress:
@@ -41,7 +43,8 @@ class StudyProgress:
         left += [usual] * (wanted - done - len(going))
         known = [seconds for seconds in left if seconds is not None]
         whole = sum(known) / max(1, len(going)) if len(known) == len(left) else None
-        return cls(done, wanted, whole if study.process else None)
+        share = (done + sum(run.share for run in own if run.grows)) / wanted if wanted else 0.0
+        return cls(done, wanted, whole if study.process else None, share)
 
     @property
     def count(self) -> str:
@@ -50,10 +53,6 @@ class StudyProgress:
     @property
     def left(self) -> str:
         return f"about {duration(self.seconds_left, 0)} left" if self.seconds_left else ""
-
-    @property
-    def share(self) -> float:
-        return self.done / self.wanted if self.wanted else 0.0
 
 
 def grid(study: IndexedStudy, runs: Sequence[IndexedRun]) -> Markup:
