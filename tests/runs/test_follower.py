@@ -30,3 +30,19 @@ def test_only_whole_lines_are_read_and_each_once(tmp_path):
     assert follower.spent == pytest.approx(1.0), "no step counts twice"
     assert follower.tokens_per_second == pytest.approx(200.0)
     assert follower.seconds_left == pytest.approx(1.0)
+
+
+def test_a_file_that_was_cut_is_read_anew_and_odd_values_are_left_out(tmp_path):
+    file, follower = tmp_path / "metrics.jsonl", Follower(tmp_path)
+    file.write_text(stepped(1) + stepped(2) + stepped(3))
+    follower.look()
+    file.write_text(stepped(1) + stepped(2, loss=2.5))  # as a resume from step 1 does
+    follower.look()
+    assert (follower.step, follower.loss, follower.spent) == (2, 2.5, pytest.approx(1.0))
+    with file.open("a") as more:
+        more.write(
+            stepped(3, seconds="long") + stepped(3, progress=float("nan")) + stepped(3, tokens=10**400)
+        )
+    follower.look()
+    assert (follower.step, follower.progress) == (2, 0.5)
+    assert follower.seconds_left == pytest.approx(1.0)

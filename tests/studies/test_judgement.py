@@ -233,6 +233,16 @@ def test_nothing_takes_less_than_no_time():
     assert (found.value, found.low) == (5.0, 0.0) and found.high > 9
 
 
+@pytest.mark.parametrize("of", ["loss", "train_loss", "token_by_token_loss", "bits_per_byte"])
+def test_no_loss_is_below_0_and_no_perplexity_below_1(of):
+    assert estimate([0.1, 0.9]).low < 0
+    found = estimate([0.1, 0.9], of=of)
+    assert (found.value, found.low) == (0.5, 0.0) and found.high > 4
+    perplexity = estimate([math.exp(0.1), math.exp(0.9)], of="perplexity")
+    assert (perplexity.value, perplexity.low) == (pytest.approx(math.exp(0.5)), 1.0)
+    assert estimate([-0.1, 0.9], of="leak").low < 0, "a difference may be"
+
+
 def test_one_seed_has_no_interval():
     found = estimate([1.0])
     assert (found.value, found.n) == (1.0, 1) and math.isnan(found.low) and math.isnan(found.high)
@@ -314,7 +324,8 @@ def test_an_interval_over_seeds_stays_within_what_a_measure_can_be():
         "train_accuracy": (0.0, 1.0),
         "matthews": (-1.0, 1.0),
         "seconds": (0.0, 3.2412),
-        "loss": (-1.8412, 3.2412),
+        "loss": (0.0, 3.2412),
+        "bits_per_byte": (0.0, 3.2412),
     }.items():
         found = estimate(apart, of=name)
         assert (found.value, found.n) == (pytest.approx(0.7), 2)

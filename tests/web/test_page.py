@@ -158,7 +158,7 @@ def test_a_form_says_what_the_command_line_says_and_begins_the_run(page_server, 
     tab.until("!document.getElementById('begin').disabled", 60)
     assert "--set model.width=16" in tab.run("document.getElementById('command').textContent")
     tab.run("document.getElementById('begin').click()")
-    tab.until("location.pathname === '/runs/begun-here'", 90)
+    tab.until("location.pathname === '/runs/begun-here' && document.getElementById('headline') !== null", 90)
     # it goes on: numbers change in place, and it stops where it is asked to
     tab.until("/[1-9]\\d* steps?/.test(document.getElementById('headline').textContent)", 120)
     before = tab.run("document.getElementById('headline').textContent")

@@ -47,12 +47,31 @@ def folder(served, tmp_path_factory):
     shutil.copytree(served / "causal", root / os.fsdecode(b"not-utf-8-\xff"))
     (root / "pipe").mkdir()
     os.mkfifo(root / "pipe" / "run.json")
+    for name in ("samples.txt", "metrics.jsonl", "lock"):
+        place = root / f"pipe-of-{name}"
+        shutil.copytree(served / "causal", place)
+        (place / name).unlink(missing_ok=True)
+        os.mkfifo(place / name)
+    for name, values in ODD.items():
+        shutil.copytree(served / "causal", root / name)
+        record = json.loads((root / name / "run.json").read_text())
+        (root / name / "run.json").write_text(json.dumps(record | {"status": "running"}))
+        lines = (root / name / "metrics.jsonl").read_text().splitlines()
+        changed = [json.dumps({**json.loads(line), **values}) for line in lines]
+        (root / name / "metrics.jsonl").write_text("\n".join(changed) + "\n")
     large = root / "large"
     shutil.copytree(served / "causal", large)
     with (large / "samples.txt").open("wb") as file:
         file.truncate(65 << 20)
     return root
 
+
+ODD = {
+    "words": {"step": "x", "progress": {}, "loss": [], "tokens": "many"},
+    "not-numbers": {"loss": float("nan"), "progress": float("nan"), "seconds": float("inf")},
+    "large-numbers": {"step": 10**400, "tokens": 10**400, "flops": 10**400},
+}
+"""What the events of a run that goes on say, and no run writes."""
 
 BROKEN = {
     "empty": b"",
@@ -162,11 +181,56 @@ def test_a_model_behind_a_link_is_not_opened(page, folder):
 
 
 @pytest.mark.parametrize(
+    "name", [*ODD, "pipe-of-samples.txt", "pipe-of-metrics.jsonl", "pipe-of-lock", "empty"]
+)
+def test_odd_events_and_pipes_are_shown_or_said(page, name):
+    assert page.ask(f"/runs/{name}", timeout=10).status == 200
+    assert page.ask(f"/saved/runs/{name}", timeout=10).status in (200, 400)
+    assert page.ask("/", timeout=10).status == 200
+
+
+def asking_for(folder, name, corpus):
+    """A copy of a healthy run whose record names another corpus."""
+    shutil.copytree(folder / "good", folder / name)
+    record = json.loads((folder / name / "run.json").read_text())
+    record["config"]["data"]["corpus"] = {"kind": "files", "path": [corpus]}
+    (folder / name / "run.json").write_text(json.dumps(record))
+
+
+def test_nothing_that_the_page_starts_reads_text_outside(page, folder):
+    secret = folder.parent / "secret.txt"
+    secret.write_text(f"{SECRET} " * 1000)
+    (folder / "link.txt").symlink_to(secret)
+    arms = f'question = "?"\n[arms.a]\n[arms.b]\n"data.corpus" = "{secret}"\n'
+    (folder / "reads.toml").write_text(arms)
+    starts = f'question = "?"\nstarts.m = "{folder.parent}/outside"\n[arms.a]\nstart = "study:m"\n[arms.b]\n'
+    (folder / "starts.toml").write_text(starts)
+    asking_for(folder, "asks", str(secret))
+    asking_for(folder, "asks-by-link", str(folder / "link.txt"))
+    asking_for(folder, "asks-by-pattern", f"{folder}/li*.txt")
+    before = {*folder.iterdir()}
+    for path, values in (
+        ("/api/train", {"config": "mini-gpt", "set": [f"data.corpus={secret}"]}),
+        ("/api/train", {"config": "mini-gpt", "set": [f"data.corpus={folder}/link.txt"]}),
+        ("/api/resume/asks", {}),
+        ("/api/resume/asks-by-link", {}),
+        ("/api/resume/asks-by-pattern", {}),
+        ("/api/studies", {"study": "reads.toml"}),
+        ("/api/studies", {"study": "starts.toml"}),
+    ):
+        answer = page.ask(path, "POST", values)
+        assert answer.status == 400, (path, values, answer.text)
+        assert "folder that is served" in answer.json()["error"], answer.text
+    assert {*folder.iterdir()} == before, "something was begun"
+
+
+@pytest.mark.parametrize(
     ("headers", "method"),
     [
         ({"Host": "evil.example:{port}"}, "GET"),  # a name that was made to lead here
         ({"Host": "127.0.0.1:1"}, "GET"),
         ({"Host": ""}, "GET"),
+        ({"Host": f"127.0.0.1:{'1' * 5000}"}, "GET"),
         ({"Origin": "http://evil.example"}, "POST"),  # another site's form or script
         ({"Origin": "http://127.0.0.1:1"}, "POST"),
         ({"Origin": "null"}, "POST"),
@@ -350,3 +414,55 @@ def test_a_page_that_was_made_for_one_is_made_again_when_something_changed(page,
     until(lambda: "row:newcomer" in page.ask("/").text, 10)
     shutil.rmtree(folder / "newcomer")
     until(lambda: "row:newcomer" not in page.ask("/").text, 10)
+
+
+def test_the_time_of_a_run_is_that_of_runs_like_it_or_measured(page, folder, served):
+    from attnlab.config.files import load, to_json
+
+    (folder / "text.txt").write_text("\n\n".join(f"The number {i} is not {i + 1}." for i in range(400)))
+    small = ["model.width=16", "model.heads=2", "model.layers=1", f"data.corpus={folder}/text.txt"]
+    small += ["data.length=32", "training.evaluate_every=never", "training.budget.epochs=unlimited"]
+    steps, epochs = "training.budget.steps=50", "training.budget.epochs=2"
+
+    def told(path, *more):
+        answer = page.ask(path, "POST", {"config": "mini-gpt", "set": [*small, *more]})
+        assert answer.status == 200, answer.text
+        return answer.json()
+
+    first = told("/api/config", steps)
+    assert first["errors"] == [] and first["measure"], "no run here has such steps"
+    assert "measuring" in first["html"]
+    assert "measured from a few steps" in told("/api/pace", steps)["html"]
+    again = told("/api/config", steps)
+    assert not again["measure"] and "measured from a few steps" in again["html"]
+    assert "measured from a few steps" in told("/api/pace", epochs)["html"], "epochs, too"
+    seconds = told("/api/config", "training.budget.seconds=90")
+    assert "about 1 min 30 s" in seconds["html"] and not seconds["measure"]
+    config = to_json(load("mini-gpt", set=[*small, steps]))
+    flops = page.ask("/api/ask/config", "POST", {"config": "mini-gpt", "set": [*small, steps]})
+    step = json.loads(flops.text)["done"]["step_flops"]
+    record = json.loads((folder / "good" / "run.json").read_text())
+    shutil.copytree(served / "causal", folder / "alike")
+    record |= {"config": config, "status": "finished", "seconds": 400.0, "flops": step * 20}
+    events = [{"event": "stepped", "step": 20, "loss": 1.0, "gradient": 1.0, "tokens": 1, "seconds": 20.0}]
+    lines = [json.dumps(event | {"progress": 1.0}) for event in events]
+    (folder / "alike" / "run.json").write_text(json.dumps(record))
+    (folder / "alike" / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    until(lambda: "row:alike" in page.ask("/").text, 10)
+    other = told("/api/config", "training.budget.steps=51", "seed=7")
+    assert "at the rate of alike" in other["html"], other["html"]
+
+
+def test_a_run_of_another_machine_is_neither_stopped_nor_resumed_here(page, folder, served):
+    own = folder / "elsewhere"
+    shutil.copytree(served / "causal", own)
+    record = json.loads((own / "run.json").read_text())
+    machine = {"node": "big-machine", "processor": "", "accelerator": ""}
+    (own / "run.json").write_text(json.dumps(record | {"status": "running", "machines": [machine]}))
+    shown = until(lambda: "big-machine" in (answer := page.ask("/runs/elsewhere").text) and answer, 10)
+    assert "data-send" not in shown, "no button that cannot work"
+    for action in ("stop", "resume"):
+        answer = page.ask(f"/api/{action}/elsewhere", "POST")
+        assert answer.status == 400 and "big-machine" in answer.json()["error"]
+    (own / "run.json").write_text(json.dumps(record | {"status": "interrupted", "machines": [machine]}))
+    until(lambda: "/api/resume/elsewhere" in page.ask("/runs/elsewhere").text, 10)

@@ -144,6 +144,8 @@ class Sparkline:
     """The lowest and highest value of the group; None: its own."""
     broken: bool = False
     """Whether what it shows ended before its time."""
+    ink: Ink | None = None
+    """Of the arm that it belongs to; None: that of text."""
 
     @property
     def span(self) -> tuple[float, float]:

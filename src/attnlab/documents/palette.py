@@ -6,7 +6,7 @@ Told apart without red and green. Light inks are dark enough to be read as lines
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 Pair = tuple[str, str]
@@ -74,6 +74,14 @@ def ink(place: int, *, sound: bool = True) -> Ink:
         return Ink("var(--arm-0)", "var(--arm-0-band)", "solid")
     number, dash = (place - 1) % len(COLOURS) + 1, DASHES[(place - 1) // len(COLOURS) % len(DASHES)]
     return Ink(f"var(--arm-{number})", f"var(--arm-{number}-band)", dash)
+
+
+def arm_inks(arms: Iterable[str], *, baseline: str, grey: Collection[str] = ()) -> dict[str, Ink]:
+    """The ink of each arm of a study, the same wherever it is drawn: that of the baseline, and those of the
+    others by their order. Arms that are `grey`, invalid or failed, use up no colour."""
+    names = dict.fromkeys(arms)
+    places = {arm: place for place, arm in enumerate(name for name in names if name not in (baseline, *grey))}
+    return {arm: ink(places[arm] + 1 if arm in places else 0, sound=arm not in grey) for arm in names}
 
 
 # ---------------------------------------------------------------- the ramp

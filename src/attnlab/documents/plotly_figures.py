@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cache
 from html import escape
@@ -13,15 +14,15 @@ from attnlab.documents.descriptions import description
 from attnlab.documents.nodes import Axis, Bars, Chart, Figure, Heat, Line, Lines
 from attnlab.documents.numbers import known, power
 from attnlab.documents.palette import COLOURS, Ink, ink, ramp
-from attnlab.documents.scale import Scale
+from attnlab.documents.scale import Scale, set_apart
 
 Plotly = dict[str, Any]
 """What plotly draws: traces as `data`, and their `layout`."""
 
 FEW_POINTS = 6
 MOST_LABELS = 24  # of tokens along an axis; beyond, every second or third is named
-HEIGHT, APART = 330, 15
-"""Of the area that curves are drawn in, and between two names at their ends, in pixels."""
+HEIGHT, APART = 240, 15
+"""Of the area that curves are drawn in, on a phone, and between two names, in pixels."""
 
 
 @cache
@@ -161,13 +162,29 @@ def _band(line: Line, own: Ink) -> list[Plotly]:
 
 
 def _levels(chart: Lines) -> tuple[list[Plotly], list[Plotly]]:
-    """Named dashed lines from side to side."""
+    """Named dashed lines from side to side; names of close lines stand above one another."""
     look = {"color": "var(--muted)", "width": 1.5, "dash": "dash"}
     across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "layer": "below", "line": look}
     beside = {"xref": "paper", "x": 1, "xanchor": "right", "yanchor": "bottom", "showarrow": False}
-    shapes = [across | {"y0": number(level.value), "y1": number(level.value)} for level in chart.levels]
-    notes = [beside | {"y": number(level.value), "text": label(level.name)} for level in chart.levels]
+    values = [level.value for level in chart.levels]
+    shapes = [across | {"y0": number(value), "y1": number(value)} for value in values]
+    notes = [
+        beside | {"text": label(level.name)} | place
+        for level, place in zip(chart.levels, _apart(chart, values), strict=True)
+    ]
     return shapes, notes
+
+
+def _apart(chart: Lines, values: Sequence[float]) -> list[Plotly]:
+    """Where names of these heights stand, each as far above its own as it must."""
+    drawn = [*(y for line in chart.lines for y in line.y), *(level.value for level in chart.levels)]
+    heights = [Scale(drawn, 0, HEIGHT, log=chart.y.log)(value) for value in values]
+    shifts = [moved - own for moved, own in zip(set_apart(heights, APART), heights, strict=True)]
+    places = [math.log10(value) if chart.y.log else value for value in values]  # as plotly has notes
+    return [
+        {"y": number(place), **({"yshift": round(shift, 1)} if shift else {})}
+        for place, shift in zip(places, shifts, strict=True)
+    ]
 
 
 def _diagonal(values: Sequence[float | None]) -> Plotly:
@@ -186,15 +203,14 @@ def _names(chart: Lines) -> list[Plotly]:
     }
     if len(ends) <= len(COLOURS) or chart.y.log:
         return []
-    values = [y for line in chart.lines for y in line.y if known(y)]
-    room = (max(values) - min(values) or 1.0) * APART / HEIGHT
-    notes, last = list[Plotly](), -float("inf")
     beside = {"xref": "paper", "x": 1.01, "xanchor": "left", "showarrow": False, "name": "end"}
-    for line, place, y in sorted(ends.values(), key=lambda end: end[2]):
-        last = max(y, last + room)
-        font = {"color": _ink(line, place).colour}
-        notes.append(beside | {"y": number(last), "text": label(line.label or line.name), "font": font})
-    return notes
+    places = _apart(chart, [y for _, _, y in ends.values()])
+    return [
+        beside
+        | place
+        | {"text": label(line.label or line.name), "font": {"color": _ink(line, number_of).colour}}
+        for (line, number_of, _), place in zip(ends.values(), places, strict=True)
+    ]
 
 
 # ---------------------------------------------------------------- bars and weights

@@ -14,9 +14,10 @@ from attnlab.documents.markup import element
 from attnlab.documents.nodes import Axis, Bars, Forest, Line, Lines
 from attnlab.documents.numbers import known
 from attnlab.documents.palette import BASELINE, COLOURS, INVALID, Ink, ink
-from attnlab.documents.scale import Scale
+from attnlab.documents.scale import Scale, set_apart
 
 WIDTH = 240.0
+LEVELS_APART = 9.0
 """Points: 3 1/3 inches, a column of two on letter paper or A4."""
 HEIGHT, ROW = 150.0, 15.0
 FONT, LETTER = 8.0, 4.4
@@ -98,10 +99,11 @@ def _lines(chart: Lines) -> Drawing:
     left = 10 + LETTER * max((len(plain_tick(tick, chart.y)) for tick in up.ticks()), default=1)
     across = Scale((x for line in chart.lines for x in line.x), left, WIDTH - 8, log=chart.x.log)
     marks: list[Stroke | Letters] = [*_axes(across, up, chart.x, chart.y)]
-    for level in chart.levels:
+    names = set_apart([-up(level.value) for level in chart.levels], LEVELS_APART)
+    for level, above in zip(chart.levels, names, strict=True):
         at = up(level.value)
         marks.append(Stroke([(left, at), (WIDTH - 8, at)], GREY, 0.6, (2, 2)))
-        marks.append(Letters(WIDTH - 8, at - 2, level.name, "end", GREY))
+        marks.append(Letters(WIDTH - 8, -above - 2, level.name, "end", GREY))
     for place, line in enumerate(chart.lines):
         marks += _curve(line, line.ink or ink(place), across, up)
     named = [(place, line) for place, line in enumerate(chart.lines) if not line.thin]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class Scale:
@@ -44,3 +44,12 @@ def round_numbers(low: float, high: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough * 0.999)
     return [number * step for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def set_apart(places: Sequence[float], room: float) -> list[float]:
+    """Places of names in their order, moved up as far as each must to have `room` above the last."""
+    moved = [0.0] * len(places)
+    last = -math.inf
+    for place, number in sorted((place, number) for number, place in enumerate(places)):
+        last = moved[number] = max(place, last + room)
+    return moved

@@ -16,7 +16,7 @@ from attnlab.documents.markup import element, plain
 from attnlab.documents.nodes import Axis, Level, Line, Lines, Sparkline
 from attnlab.documents.numbers import known
 from attnlab.documents.palette import Ink, ink
-from attnlab.documents.scale import Scale
+from attnlab.documents.scale import Scale, set_apart
 
 SIZES = {"desk": (704, 368), "phone": (328, 304)}
 TOP, BOTTOM = 30, 46
@@ -97,7 +97,7 @@ def _ink(line: Line, place: int) -> Ink:
 
 def _drawing(chart: Lines, width: int, height: int, *, name: str) -> Markup:
     plane = Plane.of(chart, width, height, names=name == "desk")
-    parts = [_axes(plane, chart.x, chart.y), *(_level(plane, level) for level in chart.levels)]
+    parts = [_axes(plane, chart.x, chart.y), *_levels(plane, chart.levels)]
     parts += [_band(plane, line, _ink(line, place)) for place, line in enumerate(chart.lines)]
     parts += [_curve(plane, line, _ink(line, place)) for place, line in enumerate(chart.lines)]
     parts += _names(plane, chart.lines) if name == "desk" else []
@@ -129,10 +129,15 @@ def _axes(plane: Plane, x: Axis, y: Axis) -> Markup:
     return Markup("").join(parts)
 
 
-def _level(plane: Plane, level: Level) -> Markup:
-    at, right = plane.up(level.value), plane.width - plane.right
-    line = element("line", class_="level", x1=plane.left, x2=right, y1=at, y2=at)
-    return line + element("text", level.name, x=right - 4, y=at - 4, text_anchor="end")
+def _levels(plane: Plane, levels: Sequence[Level]) -> list[Markup]:
+    """Named lines from side to side; names of close lines stand above one another."""
+    heights, right = [plane.up(level.value) for level in levels], plane.width - plane.right
+    named = set_apart([-height for height in heights], APART)
+    parts = []
+    for level, height, above in zip(levels, heights, named, strict=True):
+        line = element("line", class_="level", x1=plane.left, x2=right, y1=height, y2=height)
+        parts.append(line + element("text", level.name, x=right - 4, y=-above - 4, text_anchor="end"))
+    return parts
 
 
 def _band(plane: Plane, line: Line, own: Ink) -> Markup:
@@ -164,10 +169,7 @@ def _names(plane: Plane, lines: Sequence[Line]) -> list[Markup]:
         if not line.thin and (points := plane.points(line))
     ]
     ends.sort(key=lambda end: end[0])
-    at, heights = -float("inf"), list[float]()
-    for height, _, _ in ends:
-        at = max(height, at + APART)
-        heights.append(at)
+    heights = set_apart([height for height, _, _ in ends], APART)
     over = max(0.0, heights[-1] - (plane.height - BOTTOM)) if heights else 0.0
     shown = []
     for height, (_, line, own) in zip(heights, ends, strict=True):
@@ -202,10 +204,13 @@ def sparkline(part: Sparkline) -> Markup:
     path = "".join(
         f"{'L' if i and points[i - 1] else 'M'}{at[0]} {at[1]}" for i, at in enumerate(points) if at
     )
-    parts = [element("path", d=path, fill="none", stroke="currentColor", stroke_width=1.5)]
+    dashes = STROKES.get(part.ink.dash, "") if part.ink else ""
+    line = {"stroke": "currentColor", "stroke_width": 1.5, "stroke_dasharray": dashes or None}
+    parts = [element("path", d=path, fill="none", **line)]
     if ends := [at for at in points if at]:
         x, y = ends[-1]
         dot = element("circle", cx=x, cy=y, r=2.5, fill="currentColor")
         parts.append(element("text", "✗", x=x, y=y + 4) if part.broken else dot)
-    size = {"width": SPARK, "height": FLAT, "viewBox": f"0 0 {SPARK} {FLAT}"}
-    return element("svg", *parts, class_="spark", **size, role="img", aria_label=part.said)
+    look = {"width": SPARK, "height": FLAT, "viewBox": f"0 0 {SPARK} {FLAT}"}
+    look |= {"style": f"color: {part.ink.colour}"} if part.ink else {}
+    return element("svg", *parts, class_="spark", **look, role="img", aria_label=part.said)

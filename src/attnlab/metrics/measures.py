@@ -6,6 +6,7 @@ numbers that are not: what training cost, and losses of a sample. A study's own 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -132,3 +133,12 @@ def _measure_of(metric: Any, name: str) -> Measure:
 def signed(definition: str, signature: str) -> str:
     """A definition with the signature of the package that computed the score, where there is one."""
     return f"{definition.rstrip('.')}. Signature: {signature}" if signature else definition
+
+
+def limits_of(measure: str) -> tuple[float, float]:
+    """The values that a measure can have; nothing takes less than no time."""
+    if measure in COSTS:
+        return 0.0, math.inf
+    of_loss = (kind for kind in ("loss", "perplexity") if measure.endswith(f"_{kind}"))
+    name = measure.removeprefix("train_") if measure.startswith("train_") else next(of_loss, measure)
+    return METRICS[name].limits if name in METRICS else (-math.inf, math.inf)

@@ -20,6 +20,7 @@ class Loss(Metric):
 
     better = "lower"
     needs = ("nats", "targets")
+    limits = (0.0, math.inf)
 
     def parts(self, examples: Examples) -> Floats:
         return np.stack([examples["nats"], examples["targets"]], 1).astype(np.float64)
@@ -39,6 +40,7 @@ class Perplexity(Loss):
     """
 
     needs = ("words", "targets")
+    limits = (1.0, math.inf)
 
     def parts(self, examples: Examples) -> Floats:
         return np.stack([examples["words"], examples["targets"]], 1).astype(np.float64)
@@ -64,6 +66,7 @@ class BitsPerByte(Metric):
 
     better = "lower"
     needs = ("words", "bytes")
+    limits = (0.0, math.inf)
 
     def parts(self, examples: Examples) -> Floats:
         return np.stack([examples["words"], examples["bytes"]], 1).astype(np.float64)

@@ -11,6 +11,7 @@ from typing import Any
 from attnlab.config.files import config_of, identity, to_json
 from attnlab.config.imports import changed_code, code_of, require_code
 from attnlab.config.schema import Config
+from attnlab.config.untrusted import refuse_device
 from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import remove_halves, replace_json
 from attnlab.runs.checkpoints import Checkpoints
@@ -235,9 +236,12 @@ def holder(folder: Path, held: set[tuple[int, int]] | None = None) -> int:
     """
     file = folder / "lock"
     try:
-        process = int(file.read_bytes()[:20])
-        number = file.stat().st_ino
+        refuse_device(file)
+        with file.open("rb") as stream:
+            process, number = int(stream.read(20)), os.fstat(stream.fileno()).st_ino
     except (OSError, ValueError):
+        return 0
+    if process <= 0:
         return 0
     held = locked_files() if held is None else held
     if held is not None:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.untrusted import refuse_device
+from attnlab.runs.events import Stepped
 from attnlab.runs.faults import FAULTS
 from attnlab.runs.metrics_file import METRICS_FILE
+from attnlab.runs.typed import check_record
 
 KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
 
@@ -17,18 +21,25 @@ class Follower:
     """Reads a run's metrics.jsonl as it grows."""
 
     def __init__(self, folder: Path):
-        self.file, self.place = folder / METRICS_FILE, 0
+        self.file = folder / METRICS_FILE
+        self._begin()
+
+    def _begin(self) -> None:
+        self.place = 0
         self.loss: float | None = None
         self.step, self.progress, self.spent = 0, 0.0, 0.0
         self._seconds = self._tokens = 0.0
 
     def look(self) -> None:
-        """Read what was written since the last look."""
+        """Read what was written since the last look, or anew where the file was cut, as by a resume."""
         try:
+            refuse_device(self.file)
+            if self.file.stat().st_size < self.place:
+                self._begin()
             with self.file.open("rb") as stream:
                 stream.seek(self.place)
                 text = stream.read()
-        except FileNotFoundError:
+        except OSError:
             return
         whole = text[: text.rfind(b"\n") + 1]  # a line that is being written is read the next time
         self.place += len(whole)
@@ -38,10 +49,16 @@ class Follower:
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["event"] == "stepped":
-            self.step, self.progress, self.loss = event["step"], event["progress"], event["loss"]
-            self._seconds = KEEP * self._seconds + event["seconds"]
-            self._tokens = KEEP * self._tokens + event["tokens"]
-            self.spent += event["seconds"]
+            check_record(event, Stepped)
+            seconds, tokens = float(event["seconds"]), float(event["tokens"])
+            progress, loss = float(event["progress"]), float(event["loss"])
+            if not (math.isfinite(seconds) and math.isfinite(tokens) and progress >= 0):
+                return
+            self.step, self.progress = event["step"], min(progress, 1.0)
+            self.loss = loss if math.isfinite(loss) else None
+            self._seconds = KEEP * self._seconds + seconds
+            self._tokens = KEEP * self._tokens + tokens
+            self.spent += seconds
 
     @property
     def tokens_per_second(self) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from attnlab.documents.nodes import Below, Inline, Number, Sparkline, state
 from attnlab.documents.numbers import short
+from attnlab.documents.palette import Ink
 from attnlab.metrics.measures import form_of, title_of
 from attnlab.runs.summary import RunSummary
 
@@ -22,13 +23,13 @@ def cells(summary: RunSummary, span: tuple[float, float] | None) -> tuple[Inline
     return (run.folder, about), became, sparkline(summary, span), named, Number(run.seconds, form="seconds")
 
 
-def sparkline(summary: RunSummary, span: tuple[float, float] | None) -> Inline:
+def sparkline(summary: RunSummary, span: tuple[float, float] | None, own_ink: Ink | None = None) -> Inline:
     curve, broken = summary.curve, summary.result.status in ("failed", "damaged")
     if len(curve.values) < 2:
         return "✗" if broken else "–"
     ends = " to ".join(short(value) for value in (curve.values[0], curve.values[-1]))
     said = f"{curve.name} {ends} in {summary.result.steps:,} steps"
-    return Sparkline(curve.shares, curve.values, said, span, broken)
+    return Sparkline(curve.shares, curve.values, said, span, broken, own_ink)
 
 
 def comparable(summary: RunSummary) -> tuple[str, str]:

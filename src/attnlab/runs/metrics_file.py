@@ -73,6 +73,11 @@ def events_of(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
     """The events at the end of a file, however long it is."""
+    return list(events_of(last_lines(file, size)))
+
+
+def last_lines(file: Path, size: int) -> list[str]:
+    """The whole lines among the last bytes of a file."""
     if not file.exists():
         return []
     refuse_device(file)
@@ -80,7 +85,7 @@ def last_events(file: Path, size: int = TAIL) -> list[dict[str, Any]]:
         whole = file.stat().st_size
         stream.seek(max(whole - size, 0))
         lines = [line.decode(errors="replace") for line in stream.read().splitlines()]
-    return list(events_of(lines if whole <= size else lines[1:]))  # the first may be cut
+    return lines if whole <= size else lines[1:]  # the first may be cut
 
 
 @dataclass(frozen=True)
@@ -130,9 +135,12 @@ def latest(file: Path, *kinds: str) -> dict[str, dict[str, Any]]:
     """The last event of each of these kinds, read from the end as far back as it takes."""
     size, whole = 1 << 13, file.stat().st_size if file.exists() else 0
     while True:
-        events = {event["event"]: event for event in last_events(file, size)}
-        if size >= whole or all(kind in events for kind in kinds):
-            return {kind: events[kind] for kind in kinds if kind in events}
+        lines = last_lines(file, size)
+        own = {kind: [line for line in lines if line.startswith(f'{START}{kind}"')] for kind in kinds}
+        events = {kind: next(events_of(reversed(own[kind])), None) for kind in kinds}
+        known = {kind: event for kind, event in events.items() if event is not None}
+        if size >= whole or len(known) == len(kinds):
+            return known
         size *= 8
 
 

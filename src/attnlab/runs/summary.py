@@ -188,6 +188,8 @@ def _result(
         folder=str(folder),
         steps=last["stepped"]["step"] if "stepped" in last else 0,
         seconds=seconds,
+        flops=int(record.get("flops") or measured.flops),
+        machines=tuple(record.get("machines") or measured.machines),
         unsound=tuple(record.get("unsound") or failed_checks(findings)),
         checks=tuple(findings),
         metrics={**evaluated, "seconds": seconds, **measured.metrics},

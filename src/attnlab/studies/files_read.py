@@ -22,11 +22,19 @@ READ_FROM = ("path", "dev", "test", "target_path", "target_dev", "target_test")
 
 def data_paths(config: Mapping[str, Any]) -> Iterator[str]:
     """The paths of data in a config, as it is recorded: of its corpus, and of tokenizers that are given."""
+    yield from text_paths(config)
+    yield from tokenizer_paths(config)
+
+
+def text_paths(config: Mapping[str, Any]) -> Iterator[str]:
     corpus = config["data"]["corpus"]
     if corpus["kind"] == "files":
         for option in READ_FROM:
             named = corpus.get(option, ())
             yield from (named,) if isinstance(named, str) else named
+
+
+def tokenizer_paths(config: Mapping[str, Any]) -> Iterator[str]:
     tokenizers = [config["data"]["tokenizer"], config["data"].get("target_tokenizer")]
     for tokenizer in tokenizers if config["start"] == SCRATCH else ():
         if isinstance(tokenizer, Mapping) and tokenizer["kind"] == "file":

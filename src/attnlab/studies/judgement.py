@@ -13,8 +13,7 @@ from attnlab.evaluation.comparability import SURVIVES, Basis, comparability
 from attnlab.evaluation.comparison import Comparison
 from attnlab.evaluation.paired_results import SeedResult
 from attnlab.evaluation.statistics import copies, corrected, differences, mean_of_seeds
-from attnlab.metrics import METRICS
-from attnlab.metrics.measures import COSTS, TIMES, Measure
+from attnlab.metrics.measures import TIMES, Measure, limits_of
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.reason import Reason, ReasonKind
 from attnlab.runs.result import RunResult, RunState
@@ -51,19 +50,11 @@ def estimate(values: Sequence[float], *, of: str = "") -> Estimate:
     if not all(map(math.isfinite, values)):
         return Estimate(math.nan, math.nan, math.nan, len(values))
     mean = mean_of_seeds(values)
-    least, most = limits_of(of)
-    value, low, high = mean.value, max(mean.low, least), min(mean.high, most)
+    value, low, high = mean.value, mean.low, mean.high
     if exponential:
         value, low, high = (math.exp(min(end, 700.0)) for end in (value, low, high))
-    return Estimate(value, low, high, mean.n)
-
-
-def limits_of(measure: str) -> tuple[float, float]:
-    """The values that a measure can have; nothing takes less than no time."""
-    if measure in COSTS:
-        return 0.0, math.inf
-    name = measure.removeprefix("train_")
-    return METRICS[name].limits if name in METRICS else (-math.inf, math.inf)
+    least, most = limits_of(of)
+    return Estimate(value, max(low, least), min(high, most), mean.n)
 
 
 def comparisons(

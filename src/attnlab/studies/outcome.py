@@ -48,8 +48,8 @@ class NoteKind(StrEnum):
     BY_BYTES = "by_bytes"
     OTHER_MEANING = "other_meaning"  # of single runs side by side
     UNFAIR = "unfair"
-    UNLEARNED_RUN = "unlearned_run"
-    UNSOUND_RUN = "unsound_run"
+    UNLEARNED_RUNS = "unlearned_runs"
+    UNSOUND_RUNS = "unsound_runs"
     UNFINISHED_RUN = "unfinished_run"
     PART_OF_DEV = "part_of_dev"
     KNOWN_ROWS = "known_rows"  # of single runs and of arms

@@ -18,7 +18,7 @@ from attnlab.checks.plain_metrics import PLAIN, Said
 from attnlab.config.files import to_json
 from attnlab.config.schema import Config
 from attnlab.evaluation.paired_results import comes_to
-from attnlab.metrics.measures import measures
+from attnlab.metrics.measures import limits_of, measures
 from attnlab.runs.faults import RunError, reading
 from attnlab.runs.findings import read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, read_events
@@ -32,7 +32,7 @@ from attnlab.studies.earlier_runs import left_over
 from attnlab.studies.equality import mean
 from attnlab.studies.extras import extras_of, with_summary
 from attnlab.studies.first_runs import start_records
-from attnlab.studies.judgement import DOCUMENTS, comparisons, doubtful_arms, estimate, limits_of, unsound_of
+from attnlab.studies.judgement import DOCUMENTS, comparisons, doubtful_arms, estimate, unsound_of
 from attnlab.studies.matching import parameters
 from attnlab.studies.outcome import (
     OF_MAJORITY,

@@ -13,7 +13,7 @@ from attnlab.evaluation.comparability import SURVIVES, Basis, Comparability, com
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import measures
 from attnlab.metrics.metric import Estimate, difference_records, is_of_texts
-from attnlab.runs.findings import unlearned_of
+from attnlab.runs.findings import Finding, unlearned_of
 from attnlab.runs.reason import reasons_phrase
 from attnlab.runs.result import RunState
 from attnlab.runs.summary import BaselineRecord, RunSummary, read_baselines, read_summary
@@ -133,20 +133,29 @@ def changed_settings(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[s
 
 
 def remarks(runs: Sequence[RunSummary]) -> Iterator[Note]:
-    """What a reader must know of each run, and of all of them together."""
-    for run, result in ((run, run.result) for run in runs):
-        unlearned = unlearned_of(reversed(result.checks))  # the last that was found
+    """What a reader must know of runs, each thing once of all that it is true of, and of all of them."""
+    short, invalid = dict[str, list[tuple[str, Finding]]](), dict[tuple[str, ...], list[str]]()
+    for run in runs:
+        unlearned = unlearned_of(reversed(run.result.checks))  # the last that was found
         if unlearned is not None:
-            yield Note(NoteKind.UNLEARNED_RUN, {"folder": result.folder, **unlearned.values})
-        if result.sound is False:
-            yield Note(NoteKind.UNSOUND_RUN, {"folder": result.folder, "failures": result.failures})
-        if result.status is not RunState.FINISHED:
-            values: dict[str, Value] = {"folder": result.folder, "status": result.status.value}
-            yield Note(NoteKind.UNFINISHED_RUN, values | {"step": result.steps})
-        if not run.whole:
-            yield Note(NoteKind.PART_OF_DEV, {"folder": result.folder})
-        if (rows := Note.of_rows(result.folder, result)) is not None:
+            known = f"{unlearned.values['unigram']:.3f}"
+            short.setdefault(known, []).append((run.result.folder, unlearned))
+        if run.result.sound is False:
+            invalid.setdefault(tuple(run.result.failures), []).append(run.result.folder)
+    for own in short.values():
+        losses = [finding.values["loss"] for _, finding in own]
+        values: dict[str, Value] = {"folders": [folder for folder, _ in own], "losses": losses}
+        yield Note(NoteKind.UNLEARNED_RUNS, values | {"unigram": own[0][1].values["unigram"]})
+    for failures, folders in invalid.items():
+        yield Note(NoteKind.UNSOUND_RUNS, {"folders": folders, "failures": failures})
+    for run in runs:
+        if run.result.status is not RunState.FINISHED:
+            values = {"folder": run.result.folder, "status": run.result.status.value}
+            yield Note(NoteKind.UNFINISHED_RUN, values | {"step": run.result.steps})
+        if (rows := Note.of_rows(run.result.folder, run.result)) is not None:
             yield rows
+    if parts := [run.result.folder for run in runs if not run.whole]:
+        yield Note(NoteKind.PART_OF_DEV, {"folders": parts})
     seeds = dict.fromkeys(str(run.result.seed) for run in runs)
     if len(seeds) > 1:
         yield Note(NoteKind.OTHER_SEEDS, {"seeds": list(seeds)})

@@ -164,9 +164,6 @@ NOTES: Mapping[str, str] = {
     "with, or remove the folders of the runs that used others, and resume.",
     "idle_seeds": "Seeds that change nothing: look for code with its own generator (torch.manual_seed, a "
     "fixed seed in initialise, in the loader or in dropout) where the run's named streams belong.",
-    "part_of_dev": "{folder} was evaluated on a part of dev only (training.evaluate_batches).",
-    "unlearned_run": "{folder} is not trained long enough: its loss, {loss:.3f}, is not below "
-    "{unigram:.3f}, what the word frequencies of its training text give.",
     "unfinished_run": "{folder} is {status} at step {step}.",
     "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
     "texts_not_paired": "Scores of written texts are not compared text by text: {folder}: {why}.",
@@ -204,9 +201,8 @@ def _note(kind: str, values: Values) -> str:
         return f"{pair_phrase(values)}: {reasons_in(values)}."
     if kind == "unfair":
         return f"Not a fair comparison: {pair_phrase(values)}: {phrase_of(values['why'])}."
-    if kind == "unsound_run":
-        checks = " and ".join(values["failures"])
-        return f"{values['folder']} is invalid (it failed the check {checks}): do not trust its numbers."
+    if kind in OF_RUNS:
+        return OF_RUNS[kind](values)
     if kind == "known_rows":
         return f"{values['name']}: {known_rows(values['kind'], values['rows'])}"
     if kind == "unread_rows":
@@ -235,6 +231,34 @@ def _note(kind: str, values: Values) -> str:
             "{parameters[0]:,} parameters to {parameters[1]:,} (baseline {target:,})."
         ).format_map(values)
     return NOTES[kind].format_map(values)
+
+
+def _unlearned_runs(values: Values) -> str:
+    runs, losses = in_words(values["folders"]), in_words([f"{loss:.3f}" for loss in values["losses"]])
+    counted = f"{values['unigram']:.3f}, what the word frequencies of"
+    if len(values["folders"]) == 1:
+        told = f"its loss, {losses}, is not below {counted} its training text give"
+        return f"{runs} is not trained long enough: {told}."
+    told = f"their losses, {losses}, are not below {counted} their training text give"
+    return f"{runs} are not trained long enough: {told}."
+
+
+def _unsound_runs(values: Values) -> str:
+    runs, checks = in_words(values["folders"]), in_words(values["failures"])
+    failed = f"failed the check{'s' if len(values['failures']) > 1 else ''} {checks}"
+    if len(values["folders"]) == 1:
+        return f"{runs} is invalid (it {failed}): do not trust its numbers."
+    return f"{runs} are invalid (they {failed}): do not trust their numbers."
+
+
+def _part_of_dev(values: Values) -> str:
+    were = "was" if len(values["folders"]) == 1 else "were"
+    return (
+        f"{in_words(values['folders'])} {were} evaluated on a part of dev only (training.evaluate_batches)."
+    )
+
+
+OF_RUNS = {"unlearned_runs": _unlearned_runs, "unsound_runs": _unsound_runs, "part_of_dev": _part_of_dev}
 
 
 # ---------------------------------------------------------------- why results are not what was asked for

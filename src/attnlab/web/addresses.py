@@ -39,12 +39,16 @@ def address_of(root: Path, folder: Path) -> str:
 
 
 def refuse_outside(root: Path, folder: Path, *, whole: bool = False) -> None:
-    """Refuse a run's folder of which a file is a link that leads out of the served one, or is too large to be
-    a record; `whole` asks its checkpoints as well, before a model is opened."""
+    """Refuse a run's folder of which a file is a link that leads out of the served one, a pipe, or too large
+    to be a record; `whole` asks its checkpoints as well, before a model is opened."""
     for entry in _entries(folder, whole=whole):
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
             raise NotServedError(
                 f"{entry.name} in {folder.name} is a link that leads out of the served folder: not read."
+            )
+        if not entry.is_file() and not entry.is_dir() and entry.name != "lock":
+            raise NotServedError(
+                f"{entry.name} in {folder.name} is a pipe or a device, not a file: not read."
             )
         if entry.name.endswith((".json", ".jsonl", ".txt")) and entry.is_file():
             most = LARGEST_EVENTS if entry.name in EVENTS else LARGEST

@@ -23,6 +23,7 @@ from attnlab.web.laboratory import Laboratory
 from attnlab.web.security import App, Door, Guard
 from attnlab.web.shell import ShellPage, static_file
 from attnlab.web.worker_pool import WorkerError
+from attnlab.web.worker_request import fault_sentence
 
 VIEWS = ("home", "starting", "run", "compare", "study", "parts", "new_run", "ask", "try_it", "inside")
 EVENTS = {"cache-control": "no-store", "x-accel-buffering": "no"}
@@ -116,6 +117,10 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(WorkerError)
     async def worker(request: Request, error: WorkerError) -> Response:
         return await answer(request, 400, str(error))
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> Response:
+        return await answer(request, 500, fault_sentence(error))
 
 
 def _sentence(errors: Any) -> str:

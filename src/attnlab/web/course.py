@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.untrusted import refuse_device
 from attnlab.runs.faults import FAULTS
-from attnlab.runs.metrics_file import METRICS_FILE, check_event
+from attnlab.runs.metrics_file import METRICS_FILE
 
 MOST = 512
 """Points of a curve; beyond, neighbours become their mean."""
@@ -29,8 +31,6 @@ class Series:
     each: int = 1
 
     def add(self, place: tuple[float, ...], value: float) -> None:
-        if not math.isfinite(value):
-            return
         if self.counts and self.counts[-1] < self.each:
             self.at[-1], self.sums[-1] = place, self.sums[-1] + value
             self.counts[-1] += 1
@@ -47,6 +47,9 @@ class Series:
         self.sums = [sum(self.sums[i : i + 2]) for i in pairs]
         self.counts = [sum(self.counts[i : i + 2]) for i in pairs]
         self.each *= 2
+
+    def copy(self) -> Series:
+        return Series([*self.at], [*self.sums], [*self.counts], self.each)
 
     def places(self, axis: str) -> Sequence[float]:
         return [place[AXES.index(axis)] for place in self.at]
@@ -68,11 +71,25 @@ class ShownCurves:
         return sum(map(len, self.regions.values()))
 
 
+@dataclass(frozen=True)
+class RunCourse:
+    """How a run went so far. `warnings` are its last; `ends` says which limit ends it, and when."""
+
+    series: Mapping[str, Series]
+    place: tuple[float, ...]
+    """Steps, tokens, FLOPs and seconds."""
+    warnings: Sequence[str]
+    ends: str
+    growing: GrowingCourse
+
+
 class GrowingCourse:
-    """Reads what was written since the last look; begins anew where the file was cut, as by a resume."""
+    """Reads what was written since the last look; begins anew where the file was cut, as by a resume. Threads
+    that show the same run each see it as it was at one moment."""
 
     def __init__(self, folder: Path):
         self.file = folder / METRICS_FILE
+        self._lock = threading.Lock()
         self._begin()
 
     def _begin(self) -> None:
@@ -82,17 +99,19 @@ class GrowingCourse:
         self.warnings: list[str] = []
         self.shown: ShownCurves | None = None
         self.ends = ""
-        """Which limit ends it, and when, as the loop said."""
 
-    def look(self) -> None:
-        for line in self._lines():
-            with suppress(*FAULTS):  # a view: a line that is damaged is left out
-                event = json.loads(line)
-                check_event(event)
-                self._take(event)
+    def look(self) -> RunCourse:
+        """The course so far."""
+        with self._lock:
+            for line in self._lines():
+                with suppress(*FAULTS):  # a view: a line that is damaged is left out
+                    self._take(json.loads(line))
+            series = {name: own.copy() for name, own in self.series.items()}
+            return RunCourse(series, self.place, tuple(self.warnings), self.ends, self)
 
     def _lines(self) -> Iterator[bytes]:
         try:
+            refuse_device(self.file)
             known = self.file.stat()
             if known.st_size < self.position or known.st_ino != self.number:  # cut, or written anew
                 self._begin()
@@ -111,24 +130,25 @@ class GrowingCourse:
         match event["event"]:
             case "stepped":
                 _, tokens, flops, seconds = self.place
-                more = event["tokens"], event.get("flops", 0), event["seconds"]
-                self.place = (event["step"], tokens + more[0], flops + more[1], seconds + more[2])
-                self._add("train loss", event["loss"])
-                self._add("gradient norm", event["gradient"])
-                self._add("learning rate", event.get("learning_rate", math.nan))
-                self._add("tokens/s", event["tokens"] / event["seconds"] if event["seconds"] else math.nan)
+                step, loss, gradient = (float(event[name]) for name in ("step", "loss", "gradient"))
+                more = float(event["tokens"]), float(event.get("flops", 0)), float(event["seconds"])
+                rate = float(event.get("learning_rate", math.nan))
+                self.place = step, tokens + more[0], flops + more[1], seconds + more[2]
+                self._add("train loss", loss)
+                self._add("gradient norm", gradient)
+                self._add("learning rate", rate)
+                self._add("tokens/s", more[0] / more[2] if more[2] else math.nan)
             case "evaluated":
-                self._add("dev loss", event["loss"])
-                for name, value in event["scores"].items():
-                    self._add(f"dev {name}", value)
+                for name, value in {"loss": event["loss"], **event["scores"]}.items():
+                    self._add(f"dev {name}", float(value))
             case "warned":
                 self.warnings = [*self.warnings[-19:], str(event.get("message", ""))]
             case "started":
                 self.ends = str(event.get("ends", ""))
 
-    def _add(self, name: str, value: Any) -> None:
-        if isinstance(value, int | float):
-            self.series.setdefault(name, Series()).add(self.place, float(value))
+    def _add(self, name: str, value: float) -> None:
+        if all(map(math.isfinite, (value, *self.place))):
+            self.series.setdefault(name, Series()).add(self.place, value)
 
 
 class Courses:
@@ -136,11 +156,12 @@ class Courses:
 
     def __init__(self, most: int = 64):
         self.most, self.known = most, dict[Path, GrowingCourse]()
+        self._lock = threading.Lock()
 
-    def of(self, folder: Path) -> GrowingCourse:
-        course = self.known.pop(folder, None) or GrowingCourse(folder)
-        self.known[folder] = course
-        while len(self.known) > self.most:
-            del self.known[next(iter(self.known))]
-        course.look()
-        return course
+    def of(self, folder: Path) -> RunCourse:
+        with self._lock:
+            course = self.known.pop(folder, None) or GrowingCourse(folder)
+            self.known[folder] = course
+            while len(self.known) > self.most:
+                del self.known[next(iter(self.known))]
+        return course.look()

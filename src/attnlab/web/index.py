@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
+from attnlab.config.untrusted import read_json
 from attnlab.config.values import ConfigError
 from attnlab.runs.faults import FAULTS, RunError, read_object
 from attnlab.runs.findings import CHECKS_FILE
@@ -20,113 +19,17 @@ from attnlab.runs.reason import Reason
 from attnlab.runs.record import RECORD
 from attnlab.runs.result import RESULT, RunResult, RunState
 from attnlab.runs.summary import STUDY_FILE, RunSummary, StudyRecord, read_summary
-from attnlab.web.addresses import address_of, refuse_outside
-
-DEEPEST = 8
-"""Folders inside each other that are looked through."""
-LEFT_OUT = ("checkpoints", "cache")
-RESULTS = "results.json"
-GROWING = ("running", "preparing")
-ENDING = (*GROWING, "interrupted", "failed")
-"""States in which a process may still work in the folder: it writes its last word before it ends."""
-NEWS = 10.0
-"""Seconds after which a run that goes on without a word is said to be silent."""
+from attnlab.web.addresses import LARGEST, refuse_outside
+from attnlab.web.folders import Folders
+from attnlab.web.indexed import ENDING, GROWING, NEWS, RESULTS, IndexedRun, IndexedStudy, Stamp
 
 CURVE_EVERY = 5.0
 ENDED_EVERY = 3.0
-SETTLED = 2_000_000_000
-"""Nanoseconds after which a folder's time is sure to tell it from how it was before."""
 OF_STUDY = (STUDY_FILE, RESULTS)
 OF_RUN = (RECORD, METRICS_FILE, RESULT, CHECKS_FILE)
 """Files by whose times it is known whether something changed."""
 PAUSES = 20
 """How much longer the pause between two looks is than a look, at a run or at all of them."""
-
-Stamp = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True)
-class IndexedRun:
-    """A run of the folder. `process` works on it at this moment, 0 where none of this machine does."""
-
-    address: str
-    folder: Path
-    summary: RunSummary
-    stamp: Stamp
-    process: int = 0
-    step: int = 0
-    share: float = 0.0
-    """Of its budget."""
-    seconds_left: float | None = None
-    loss: float | None = None
-    """Of its last step."""
-    tokens_per_second: float | None = None
-    heard: float = 0.0
-    """When it last wrote, by the clock."""
-    read_at: float = 0.0
-    """When its summary was read."""
-    read_seconds: float = 0.0
-    """How long that took: of a run that goes on, all of its events are read."""
-
-    @property
-    def state(self) -> RunState:
-        """What it is now: one that was killed still says of itself that it runs, and a finished one with a
-        failed check is invalid."""
-        status = self.summary.result.status
-        if status is RunState.FINISHED:
-            return RunState.INVALID if self.summary.result.sound is False else status
-        if status in GROWING and not self.process and time.time() - self.heard > NEWS:
-            return RunState.INTERRUPTED
-        return status
-
-    @property
-    def grows(self) -> bool:
-        return self.state in GROWING
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more comes of it, good or bad; one that was interrupted may go on."""
-        return not self.grows and self.state is not RunState.INTERRUPTED
-
-    @property
-    def study(self) -> str:
-        """The address of its study; empty where it has none."""
-        parts = self.address.split("/")
-        places = (place for place in range(len(parts) - 1, 0, -1) if parts[place] in ("runs", "starts"))
-        return "/".join(parts[: next(places, 0)])
-
-
-@dataclass(frozen=True)
-class IndexedStudy:
-    """A study of the folder: its record, and whether it came to an answer."""
-
-    address: str
-    folder: Path
-    record: Mapping[str, Any]
-    stamp: Stamp
-    process: int = 0
-    fault: str = ""
-
-    @property
-    def name(self) -> str:
-        return str(self.record.get("study", {}).get("name", self.folder.name))
-
-    @property
-    def question(self) -> str:
-        return str(self.record.get("study", {}).get("question", ""))
-
-    @property
-    def arms(self) -> list[str]:
-        return list(self.record.get("study", {}).get("arms") or {})
-
-    @property
-    def seeds(self) -> list[int]:
-        given = self.record.get("study", {}).get("seeds", 0)
-        return list(range(given)) if isinstance(given, int) else list(given)
-
-    @property
-    def ended(self) -> bool:
-        return (self.folder / RESULTS).is_file()
 
 
 @dataclass
@@ -138,6 +41,7 @@ class Index:
     studies: dict[str, IndexedStudy] = field(default_factory=dict)
     turns: int = 0
     """Grows with each refresh that found a run or study that came, went or is in another state."""
+    _runs_of: dict[str, list[IndexedRun]] = field(default_factory=dict)
     _states: dict[str, object] = field(default_factory=dict)
     _followers: dict[str, Follower] = field(default_factory=dict)
     version: int = 0
@@ -170,7 +74,10 @@ class Index:
                     runs[address], is_new = self._read_run(address, folder, stamp, held)
                 if is_new:
                     changed.add(address)
-            self.runs, self.studies = runs, studies
+            of_study = dict[str, list[IndexedRun]]()
+            for run in runs.values():
+                of_study.setdefault(run.study, []).append(run)
+            self.runs, self.studies, self._runs_of = runs, studies, of_study
             for address in self._followers.keys() - runs.keys():
                 del self._followers[address]
             states: dict[str, object] = {address: run.state for address, run in runs.items()}
@@ -264,80 +171,21 @@ class Index:
             record = read_object(folder / STUDY_FILE, StudyRecord)
         except (ConfigError, RunError, OSError, *FAULTS) as error:
             fault = str(error).replace(f"{self.root}/", "")
-        return IndexedStudy(address, folder, record, stamp, process, fault), True
+        unfinished = frozenset[str]() if fault else unfinished_arms(folder)
+        return IndexedStudy(address, folder, record, stamp, process, fault, unfinished), True
 
     def runs_of(self, study: str) -> list[IndexedRun]:
-        return [run for run in self.runs.values() if run.study == study]
+        return self._runs_of.get(study, [])
 
 
-@dataclass(frozen=True)
-class ListedFolder:
-    """What a folder held when it was listed: whether it is a run's or a study's, and the folders in it."""
-
-    time: int
-    kind: str
-    inside: tuple[str, ...]
-    address: str
-    place: Path
-
-
-class Folders:
-    """The folders below a root. One is listed anew where its time says that something came or went."""
-
-    def __init__(self, root: Path):
-        self.root = root
-        self._known: dict[str, ListedFolder] = {}
-
-    def found(self) -> dict[str, tuple[Path, bool]]:
-        """Every run and study: its folder by its address, and whether it is a study. Links between folders
-        are not followed."""
-        found: dict[str, tuple[Path, bool]] = {}
-        seen: dict[str, ListedFolder] = {}
-        waiting = [(str(self.root), 0)]
-        while waiting:
-            folder, depth = waiting.pop()
-            listed = self._listed(folder)
-            if listed is None:
-                continue
-            seen[folder] = listed
-            if listed.kind and depth:
-                found[listed.address] = listed.place, listed.kind == STUDY_FILE
-            if listed.kind != RECORD and depth < DEEPEST:
-                waiting += [(f"{folder}/{name}", depth + 1) for name in reversed(listed.inside)]
-        self._known = seen
-        return found
-
-    def _listed(self, folder: str) -> ListedFolder | None:
-        try:
-            changed = os.stat(folder).st_mtime_ns
-            known = self._known.get(folder)
-            if known is not None and known.time == changed:
-                return known
-            with os.scandir(folder) as entries:
-                listed = sorted(entries, key=lambda entry: entry.name)
-        except OSError:
-            return None
-        names = {entry.name for entry in listed}
-        kind = STUDY_FILE if STUDY_FILE in names else RECORD if RECORD in names else ""
-        inside = [
-            entry.name
-            for entry in listed
-            if entry.name not in LEFT_OUT and not entry.name.startswith(".") and _is_folder(entry)
-        ]
-        # a clock has ticks: what comes in the same one is not seen
-        settled = changed if time.time_ns() - changed > SETTLED else 0
-        place = Path(folder)
-        further = () if kind == RECORD else tuple(inside)
-        return ListedFolder(settled, kind, further, address_of(self.root, place), place)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder that can have an address: a name that is not UTF-8 has none."""
+def unfinished_arms(folder: Path) -> frozenset[str]:
+    """The arms of a study that its results call invalid, failed or not run; none where they cannot be read,
+    which its page says."""
     try:
-        entry.name.encode()
-        return entry.is_dir(follow_symlinks=False)
-    except (OSError, UnicodeEncodeError):
-        return False
+        arms = read_json(folder / RESULTS, most=LARGEST)["arms"]
+        return frozenset(str(arm["name"]) for arm in arms if arm["status"] != "finished")
+    except (ConfigError, RunError, OSError, *FAULTS):
+        return frozenset()
 
 
 def stamp_of(folder: Path, names: tuple[str, ...]) -> Stamp:

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnlab.web.addresses import NotServedError, folder_at, refuse_outside
-from attnlab.web.course import Courses, GrowingCourse
-from attnlab.web.index import Index, IndexedRun, IndexedStudy
+from attnlab.web.course import Courses, RunCourse
+from attnlab.web.index import Index
+from attnlab.web.indexed import IndexedRun, IndexedStudy
 from attnlab.web.live import Live
+from attnlab.web.reports import Reports
 from attnlab.web.started_processes import StartedProcesses
 from attnlab.web.worker_pool import WorkerPool
 
@@ -23,6 +25,7 @@ class Laboratory:
     live: Live
     processes: StartedProcesses
     workers: WorkerPool
+    reports: Reports
     courses: Courses = field(default_factory=Courses)
 
     @classmethod
@@ -32,7 +35,8 @@ class Laboratory:
         folder.mkdir(parents=True, exist_ok=True)
         root = folder.resolve()
         index = Index(root)
-        return cls(root, index, Live(index), StartedProcesses(), WorkerPool(root, memory=memory, log=log))
+        workers = WorkerPool(root, memory=memory, log=log)
+        return cls(root, index, Live(index), StartedProcesses(), workers, Reports(root))
 
     def run(self, address: str) -> IndexedRun:
         """A run by its address."""
@@ -55,7 +59,7 @@ class Laboratory:
             raise NotServedError(f'There is no study "{address}" here.')
         return study
 
-    def course(self, run: IndexedRun) -> GrowingCourse:
+    def course(self, run: IndexedRun) -> RunCourse:
         """How a run went so far."""
         refuse_outside(self.root, run.folder)
         return self.courses.of(run.folder)

@@ -7,9 +7,9 @@ changed are sent; who comes back after a while gets all that changed meanwhile.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +34,9 @@ SLOWEST = 5.0
 ALIVE = 15.0
 KEPT = 256
 """Topics without viewers that are remembered, so that who comes back is told only what changed."""
+
+LOGGER = logging.getLogger("uvicorn.error")
+"""On stderr, where the server's own warnings go."""
 
 Regions = Mapping[str, str]
 Made = TypeVar("Made")
@@ -175,27 +178,39 @@ class Live:
                 viewer.set()
 
     async def run(self) -> None:
-        """Look again and again, while anybody watches."""
+        """Look again and again, while anybody watches. What goes wrong is logged, and looked at again."""
         seen, turns = -1, -1
         while True:
             await self._watched.wait()
-            await asyncio.to_thread(self.index.refresh)
-            changed, seen = self.index.version != seen, self.index.version  # whoever found it
-            turned, turns = self.index.turns != turns, self.index.turns
-            for topic in [topic for topic in self.topics.values() if topic.viewers]:
-                topic.stale |= bool(changed)
-                waited = time.monotonic() - topic.computed_at
-                if turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
-                    with contextlib.suppress(ConfigError, RunError, OSError):  # what was looked at is gone
-                        await self._compute(topic)
+            try:
+                await asyncio.to_thread(self.index.refresh)
+                changed, seen = self.index.version != seen, self.index.version  # whoever found it
+                turned, turns = self.index.turns != turns, self.index.turns
+                await self._compute_watched(changed=changed, turned=turned)
+            except Exception:
+                LOGGER.exception("A look at the folder failed.")
             await asyncio.sleep(min(RAREST, max(LOOK, PAUSES * self.index.seconds)))
             if not any(topic.viewers for topic in self.topics.values()):
                 self._watched.clear()
 
+    async def _compute_watched(self, *, changed: bool, turned: bool) -> None:
+        """What is looked at, where it is time to."""
+        for topic in [topic for topic in self.topics.values() if topic.viewers]:
+            topic.stale |= changed
+            waited = time.monotonic() - topic.computed_at
+            if turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
+                try:
+                    await self._compute(topic)
+                except (ConfigError, RunError, OSError):  # what was looked at is gone
+                    continue
+                except Exception:
+                    topic.computed_at, topic.stale = time.monotonic(), False
+                    LOGGER.exception("%s cannot be shown.", topic.name)
+
     async def events(self, topic: Topic, after: str) -> AsyncIterator[bytes]:
         """What changes from now on, for one viewer, and first what changed since the mark of its page."""
         server, _, number = after.partition("-")
-        seen = int(number) if server == self.server and number.isdecimal() else 0
+        seen = int(number[:18]) if server == self.server and number.isdecimal() else 0
         woken = asyncio.Event()
         woken.set()
         topic.viewers.add(woken)

@@ -24,7 +24,7 @@ from attnlab.runs.checkpoints import Checkpoints
 from attnlab.runs.faults import RunError
 from attnlab.runs.record import RECORD
 from attnlab.web.actions import ACTIONS
-from attnlab.web.worker_request import WorkerRequest
+from attnlab.web.worker_request import WorkerRequest, fault_sentence
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
@@ -98,13 +98,6 @@ def answer(request: Mapping[str, Any], root: Path, models: OpenModel, send: Call
 
 
 NO_MEMORY = "There is not enough memory for this. Give less text, or use a smaller model."
-
-
-def fault_sentence(error: Exception) -> str:
-    return (
-        f"This failed by a fault in attnlab ({type(error).__name__}). The server's log has the details; "
-        "please report them."
-    )
 
 
 def streamed(parts: Generator[Line, None, Line], send: Callable[[Line], None]) -> Line:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -62,8 +62,9 @@ class Door:
         """Whether a Host header names this server. With a token any name will do: a site that got a browser
         to ask here by a name of its own has no token."""
         name = host.lower().rpartition(":")[0] if _has_port(host) else host.lower()
-        port = int(host.rpartition(":")[2]) if _has_port(host) else 80
-        return port == self.port and (bool(self.token) or name in (*LOOPBACK, bracketed(self.host).lower()))
+        port = host.rpartition(":")[2] if _has_port(host) else "80"
+        known = bool(self.token) or name in (*LOOPBACK, bracketed(self.host).lower())
+        return port == str(self.port) and known
 
 
 def bracketed(host: str) -> str:
@@ -125,9 +126,8 @@ class Guard:
             )
         rest = urlencode(query, doseq=True)
         cookie = f"{COOKIE}={self.door.token}; HttpOnly; SameSite=Strict; Path=/"
-        there = scope["path"].replace("\r", "").replace("\n", "")
-        place = "/" + there.lstrip("/") + (f"?{rest}" if rest else "")
-        headers = [(b"location", place.encode("latin-1", "replace")), (b"set-cookie", cookie.encode())]
+        place = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
+        headers = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
         return await _answer(send, 303, "", headers)
 
 

@@ -75,3 +75,10 @@ def texts_in(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     return [text for item in value for text in texts_in(item)] if isinstance(value, tuple) else []
+
+
+def fault_sentence(error: Exception) -> str:
+    return (
+        f"This failed by a fault in attnlab ({type(error).__name__}). The server's log has the details; "
+        "please report them."
+    )

@@ -27,7 +27,10 @@ from attnlab.studies.outcome import OF_MAJORITY, ArmState
 from attnlab.studies.report.metric_display import metric
 from attnlab.studies.report.sections import parts
 from attnlab.studies.report.study_results import Arm, StudyResults
-from attnlab.studies.wording import seeds_phrase, words_of
+from attnlab.studies.wording import seeds_phrase, short_phrase, words_of
+
+FEW_ARMS = 2
+"""Of which each is told what it lacks; of more, all of them at once."""
 
 Thing = TypeVar("Thing")
 Key = TypeVar("Key", bound=Hashable)
@@ -64,7 +67,8 @@ def _notices(study: StudyResults) -> Iterator[Notice]:
         yield Notice((strong(told), f" {sentence(reasons_phrase(reasons))}"), "invalid")
     short = [reason for arm in study.arms for reason in unlearned(arm.name, arm.runs, study.metric)]
     if short:
-        yield Notice((strong("Not trained long enough."), f" {sentence(reasons_phrase(short))}"), "quick")
+        told = short_phrase(short) if len(short) > FEW_ARMS else reasons_phrase(short)
+        yield Notice((strong("Not trained long enough."), f" {sentence(told)}"), "quick")
     if collapsed := [arm for arm in study.arms if _collapses(arm)]:
         yield _collapse(collapsed)
     for kinds, arms in _alike(study.unsound, _failures):

@@ -10,7 +10,7 @@ from typing import Any
 from attnlab.config.wording import first_few
 from attnlab.documents.nodes import Name, VerdictPill
 from attnlab.documents.numbers import anything
-from attnlab.documents.palette import Ink, ink
+from attnlab.documents.palette import Ink, arm_inks
 from attnlab.evaluation.comparison import Comparison, Verdict
 from attnlab.metrics.metric import Estimate
 from attnlab.runs.findings import Finding
@@ -146,15 +146,13 @@ class StudyResults:
         names = [arm.name for arm in self.outcome.arms]
         baseline = self.facts.baseline or (names[0] if names else "")
         baselines = {baseline, *self.facts.against.values()}
-        coloured = [arm.name for arm in self.outcome.arms if arm.state is ArmState.FINISHED]
-        others = [name for name in coloured if name != baseline]
+        grey = {arm.name for arm in self.outcome.arms if arm.state is not ArmState.FINISHED}
+        inks = arm_inks(names, baseline=baseline, grey=grey)
         return [
             Arm(
                 outcome=arm,
                 runs=self.outcome.runs_of(arm.name),
-                ink=ink(0 if arm.name == baseline else others.index(arm.name) + 1)
-                if arm.name in coloured
-                else ink(0, sound=False),
+                ink=inks[arm.name],
                 baseline=arm.name in baselines,
             )
             for arm in self.outcome.arms

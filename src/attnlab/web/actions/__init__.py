@@ -31,10 +31,13 @@ ACTIONS = {
     "positions": "attnlab.web.actions.shapes:positions",
     "feature_map": "attnlab.web.actions.shapes:feature_map",
     "config": "attnlab.web.actions.settings:check_settings",
+    "pace": "attnlab.web.actions.pace:pace",
     "card": "attnlab.web.actions.card:variant_card",
     "cards": "attnlab.web.actions.parts:cards",
     "settings": "attnlab.web.actions.parts:settings",
     "combinations": "attnlab.web.actions.parts:combinations",
     "paired": "attnlab.web.actions.paired:paired",
+    "run_to_resume": "attnlab.web.actions.files_read:run_to_resume",
+    "study_to_run": "attnlab.web.actions.files_read:study_to_run",
     "studies": "attnlab.web.actions.studies:studies",
 }

@@ -6,17 +6,17 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from attnlab.config.files import FOUNDATIONS, identity, load, parse_override, ready_configs, to_json
 from attnlab.config.registry import locate
-from attnlab.config.schema import SCRATCH, SECTIONS, Config
-from attnlab.config.values import Choice, ConfigError, unknown_name, written
+from attnlab.config.schema import SECTIONS, Config
+from attnlab.config.values import ConfigError, unknown_name, written
 from attnlab.model.counts import count
 from attnlab.runs.faults import RunError
 from attnlab.session.session import Session, step_flops, step_tokens
 from attnlab.web.actions import Answer
+from attnlab.web.actions.files_read import outside_error, refuse_parts_outside, text_outside
 from attnlab.web.worker_request import WorkerRequest
 
 NO_CODE = (
@@ -49,10 +49,7 @@ def check_settings(asked: WorkerRequest) -> Answer:
     """The errors of a config, or what it comes to."""
     values = asked.read(ConfigValues)
     try:
-        name = known_config(values.config)
-        overrides = dict(flattened(values.settings))
-        for text in values.set:
-            overrides |= [parse_override(text)]
+        name, overrides = known_config(values.config), overrides_of(values)
     except ConfigError as error:
         return {"errors": [asdict(SettingError(str(error)))]}
     if any(key.partition(".")[0] == "imports" for key in overrides):
@@ -61,11 +58,24 @@ def check_settings(asked: WorkerRequest) -> Answer:
         return {"errors": list(map(asdict, errors))}
     try:
         config = load(name, set=overrides)
-        refuse_outside(asked, config)
-        session = Session(config)
-        return {"errors": [], **facts_of(session), "command": command_of(values.config, overrides)}
+        refuse_parts_outside(asked, config)
+        paths = text_outside(asked, config)
+        known = {"errors": [], "outside": str(outside_error(paths[0])) if paths else ""}
+        return {**known, **facts_of(Session(config)), "command": command_of(values.config, overrides)}
     except (ConfigError, RunError, ValueError) as error:
         return {"errors": [asdict(SettingError(str(error)))]}
+
+
+def config_of_values(values: ConfigValues) -> Config:
+    """The config as it would be trained; the first thing that is wrong with it is raised."""
+    overrides = overrides_of(values)
+    if any(key.partition(".")[0] == "imports" for key in overrides):
+        raise ConfigError(NO_CODE)
+    return load(known_config(values.config), set=overrides)
+
+
+def overrides_of(values: ConfigValues) -> Settings:
+    return dict(flattened(values.settings)) | dict(map(parse_override, values.set))
 
 
 def known_config(name: str) -> str | None:
@@ -107,23 +117,6 @@ def error_of(name: str | None, overrides: Settings) -> str:
     return ""
 
 
-def refuse_outside(asked: WorkerRequest, config: Config) -> None:
-    """A start or a tokenizer's file out of the served folder is not read for a page."""
-    tokenizers = (config.data.tokenizer, config.data.target_tokenizer)
-    named = {"start": config.start if config.start != SCRATCH else None}
-    named |= {
-        f"data.{name}": choice.options.get("path")
-        for name, choice in zip(("tokenizer", "target_tokenizer"), tokenizers, strict=True)
-        if isinstance(choice, Choice)
-    }
-    for setting, path in named.items():
-        if path is not None and not asked.holds(Path(path)):
-            raise ConfigError(
-                f"{setting} is {path}, which is not in the folder that is served, so that the page does not "
-                "read it; train it from the command line."
-            )
-
-
 def facts_of(session: Session) -> Answer:
     """Sizes, memory and length of a run, counted before any text is read."""
     config = session.config
@@ -137,15 +130,18 @@ def facts_of(session: Session) -> Answer:
         "step_tokens": tokens,
         "step_flops": flops,
         "expected_tokens": expected_tokens(config, tokens, flops),
+        "most_seconds": config.training.budget.limits.get("seconds"),
         "identity": identity(config),
         "config": to_json(config),
     }
 
 
 def expected_tokens(config: Config, step: int, flops: float) -> float | None:
-    """Tokens of text that the budget allows, as far as that is known before any text is read: not of epochs
-    or seconds."""
+    """Tokens of text that the budget allows; None where that depends on the text, as of epochs, or on the
+    machine, as of seconds alone."""
     limits = config.training.budget.limits
+    if "epochs" in limits:
+        return None
     each = {"steps": step, "tokens": 1.0, "flops": step / flops}
     return min((limits[name] * each[name] for name in limits if name in each), default=None)
 

@@ -4,7 +4,7 @@ import { send } from "/static/live.js";
 
 const button = document.getElementById("paired");
 const said = document.getElementById("paired-said");
-button.addEventListener("click", async () => {
+button?.addEventListener("click", async () => {
   button.disabled = true;
   said.textContent = "Scoring every text of dev by each run …";
   said.className = "";

@@ -10,6 +10,7 @@ const config = document.getElementById("config");
 const fields = [...form.querySelectorAll("[data-key]")];
 let base = {};
 let waiting = 0;
+let measuring = 0;
 let asked = 0;
 
 const parts = (text) => {
@@ -75,6 +76,7 @@ const wrong = (place, text) => {
 };
 const check = async () => {
   const mine = ++asked;
+  clearTimeout(measuring);
   const set = changes();
   const name = document.getElementById("name").value;
   const usual = config.querySelector("option[selected]")?.value ?? config.options[0].value;
@@ -96,14 +98,25 @@ const check = async () => {
   });
   const known = new Set(fields.map((field) => field.dataset.key));
   const others = answer.errors.filter((one) => !known.has(one.setting));
-  wrong(together, others.map((one) => one.message).join(" "));
-  for (const id of ["begin", "copy"]) document.getElementById(id).disabled = answer.errors.length > 0;
+  wrong(together, [...others.map((one) => one.message), answer.outside ?? ""].join(" ").trim());
+  document.getElementById("copy").disabled = answer.errors.length > 0;
+  document.getElementById("begin").disabled = answer.errors.length > 0 || Boolean(answer.outside);
   if (answer.errors.length) {
     document.getElementById("facts").replaceChildren();
     return;
   }
   document.getElementById("facts").innerHTML = answer.html; // rendered by the server
   document.getElementById("command").textContent = answer.command;
+  if (answer.measure) measuring = setTimeout(() => measure(mine, set), 1500);
+};
+// Where no run here tells how long it takes, a few real steps do, once nothing is typed any more.
+const measure = async (mine, set) => {
+  try {
+    const { html } = await send("/api/pace", { config: config.value, set });
+    if (mine === asked) document.getElementById("facts").innerHTML = html; // rendered by the server
+  } catch {
+    // what is wrong is said where it is typed
+  }
 };
 
 form.addEventListener("input", (event) => {

@@ -37,20 +37,20 @@ from attnlab.documents.nodes import (
     strong,
     toned,
 )
-from attnlab.documents.palette import ink
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import form_of, title_of
 from attnlab.runs.record import differences
 from attnlab.studies.outcome import NoteKind
 from attnlab.studies.side_by_side import SideBySide, side_by_side
-from attnlab.studies.side_by_side_table import measures_table
+from attnlab.studies.side_by_side_table import MOST_COLUMNS, measures_table
 from attnlab.web.addresses import address_of, refuse_outside
-from attnlab.web.course import GrowingCourse
-from attnlab.web.index import IndexedRun
+from attnlab.web.arm_inks import inks_of_runs
+from attnlab.web.course import RunCourse
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, nodes, plots_of, template
 from attnlab.web.views.run import file_answer
-from attnlab.web.views.run_nodes import AXES
+from attnlab.web.views.run_curves import AXES
 
 MOST = 20
 Chosen = Annotated[list[str], Query(max_length=MOST)]
@@ -70,7 +70,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
         """Two to twenty runs side by side."""
         shown = document(laboratory, chosen(laboratory, run))
         query = urlencode([("run", one) for one in run])
-        actions = template("compare_actions.html", runs=run, query=query)
+        comparable = any(isinstance(node, Section) and node.title == SCORES for node in shown.nodes)
+        actions = template("compare_actions.html", runs=run if comparable else [], query=query)
         body = actions + nodes(shown.nodes)
         return ShellPage(
             title="Compare",
@@ -88,7 +89,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         runs = chosen(laboratory, asked.run)
         folders = [str(laboratory.model_folder(one.address)) for one in runs]
         answer = await laboratory.workers.answer("paired", None, {"folders": folders})
-        return {"html": nodes([paired_table(laboratory, names_of(runs), answer)])}
+        return {"html": nodes([paired_table(laboratory, names_of(laboratory, runs), answer)])}
 
     @router.get("/saved/compare", response_class=HTMLResponse)
     def saved(run: Chosen) -> Response:
@@ -111,9 +112,9 @@ def chosen(laboratory: Laboratory, addresses: Sequence[str]) -> list[IndexedRun]
     return runs
 
 
-def names_of(runs: Sequence[IndexedRun]) -> list[Name]:
-    """Each with the colour that it has on the whole page."""
-    inks = [ink(place, sound=run.summary.result.sound is not False) for place, run in enumerate(runs)]
+def names_of(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> list[Name]:
+    """Each with the ink that it has on the whole page."""
+    inks = inks_of_runs(laboratory.index, runs)
     return [
         Name(run.address, own, sound=run.summary.result.sound is not False)
         for run, own in zip(runs, inks, strict=True)
@@ -122,7 +123,7 @@ def names_of(runs: Sequence[IndexedRun]) -> list[Name]:
 
 def document(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> DocumentPage:
     """What may be compared, and what is only drawn."""
-    names = names_of(runs)
+    names = names_of(laboratory, runs)
     courses = [laboratory.course(run) for run in runs]
     lead: list[Node] = []
     comparison, refused = None, ""
@@ -134,13 +135,14 @@ def document(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> DocumentPage
     sections = [Section("Curves", [curves_figure(names, courses)])]
     if comparison is not None:
         lead += notes_of(laboratory, comparison)
-        table = measures_table(comparison, [run.address for run in runs])
-        sections.insert(0, Section("Scores", [table, Sentence(SINGLE, "fine")]))
+        table = measures_table(comparison, names)
+        sections.insert(0, Section(SCORES, [table, Sentence(SINGLE, "fine")]))
     sections.append(Section("Settings that differ", [changes_table(runs)]))
     answer = "These runs are not comparable" if refused else headline(comparison, runs)
     return DocumentPage("comparison", answer, sections, lead=lead)
 
 
+SCORES = "Scores"
 SINGLE = (
     "A difference between two runs may be the luck of their seeds: attnlab run compares arms over several."
 )
@@ -187,7 +189,7 @@ def paired_table(laboratory: Laboratory, names: Sequence[Name], answer: Mapping[
     )
 
 
-def curves_figure(names: Sequence[Name], courses: Sequence[GrowingCourse]) -> Figure:
+def curves_figure(names: Sequence[Name], courses: Sequence[RunCourse]) -> Figure:
     """A curve a run, for each quantity that any of them has."""
     kept = [
         name
@@ -238,11 +240,15 @@ def changes_table(runs: Sequence[IndexedRun]) -> Node:
         {change.setting: change.now for change in differences(first.summary.config, run.summary.config)}
         for run in others
     ]
-    rows = [
-        (
-            Code(setting),
-            *(Code(str(value)) for value in (before, *(own.get(setting, before) for own in by_run))),
-        )
+    values = [
+        [str(before), *(str(own.get(setting, before)) for own in by_run)]
         for setting, before in changed.items()
     ]
+    if MOST_COLUMNS < len(runs) > len(changed):
+        columns = zip(*values, strict=True)
+        of_run: list[tuple[Inline, ...]] = [
+            (run.address, *map(Code, own)) for run, own in zip(runs, columns, strict=True)
+        ]
+        return Table(("run", *changed), of_run)
+    rows = [(Code(setting), *map(Code, own)) for setting, own in zip(changed, values, strict=True)]
     return Table((TableColumn("setting", whole=True), *(run.address for run in runs)), rows)

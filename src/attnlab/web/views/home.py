@@ -13,15 +13,18 @@ from markupsafe import Markup, escape
 from attnlab.config.wording import count_of
 from attnlab.documents.html import inline
 from attnlab.documents.markup import element
-from attnlab.documents.nodes import Number, state
+from attnlab.documents.nodes import Below, state
+from attnlab.documents.palette import Ink
 from attnlab.runs.listing import comparable, value_spans
 from attnlab.runs.result import RunState
-from attnlab.web.index import IndexedRun
+from attnlab.web.arm_inks import inks_by_study
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, region, template
-from attnlab.web.views.rows import page_of, row_of
+from attnlab.web.views.rows import Span, page_of, progress_bar, row_of
 from attnlab.web.views.starting import last_words
+from attnlab.web.views.study_grid import StudyProgress
 
 COLUMNS = (
     ("", "picked"),
@@ -75,7 +78,7 @@ class _Rows:
 
     def __init__(self, laboratory: Laboratory):
         self.laboratory = laboratory
-        self._rendered: dict[str, tuple[IndexedRun, tuple[float, float] | None, str]] = {}
+        self._rendered: dict[str, tuple[IndexedRun, Span, Ink | None, str]] = {}
 
     def regions(self) -> Regions:
         index = self.laboratory.index
@@ -83,17 +86,19 @@ class _Rows:
         spans = {group: steady(*span) for group, span in value_spans([run.summary for run in runs]).items()}
         shown = {"headline": headline(runs, len(index.studies)), "studies": studies(self.laboratory)}
         shown["started"] = started(self.laboratory)
+        inks = inks_by_study(index)
         for run in runs:
-            shown[f"row:{run.address}"] = self._row(run, spans.get(comparable(run.summary)))
+            own = inks.get(run.study, {}).get(run.arm)
+            shown[f"row:{run.address}"] = self._row(run, spans.get(comparable(run.summary)), own)
         shown["order"] = json.dumps([f"row:{run.address}" for run in runs])
         shown["none"] = "" if runs else template("no_runs.html")
         return shown
 
-    def _row(self, run: IndexedRun, span: tuple[float, float] | None) -> str:
+    def _row(self, run: IndexedRun, span: Span, own: Ink | None) -> str:
         known = self._rendered.get(run.address)
-        if known is None or known[0] is not run or known[1] != span or not run.ended:
-            known = self._rendered[run.address] = run, span, str(row_of(run, span))
-        return known[2]
+        if known is None or known[0] is not run or known[1:3] != (span, own) or not run.ended:
+            known = self._rendered[run.address] = run, span, own, str(row_of(run, span, own))
+        return known[3]
 
 
 def steady(low: float, high: float) -> tuple[float, float]:
@@ -139,18 +144,19 @@ def studies(laboratory: Laboratory) -> Markup:
     index = laboratory.index
     rows = []
     for study in sorted(index.studies.values(), key=lambda study: study.stamp, reverse=True):
-        runs = index.runs_of(study.address)
-        wanted = max(len(study.arms) * len(study.seeds), len(runs))
-        done = sum(run.ended for run in runs)
+        progress = StudyProgress.of(study, index.runs_of(study.address))
         word = "running" if study.process else "finished" if study.ended else "interrupted"
         link = element("a", element("bdi", study.name), href=page_of(study.address, "studies"))
         asked = element("small", study.fault or study.question, class_="beside")
+        if study.address != study.name:  # a question that was asked more than once
+            link += element("small", "in ", element("bdi", study.address), class_="beside")
+        left = inline(Below(progress.left)) if progress.left else Markup("")
+        bar = Markup(" ") + progress_bar(progress.share) if study.process else Markup("")
+        became = inline(state("damaged" if study.fault else word)) + left + bar
         cells = [
             element("th", link + asked, scope="row"),
-            element("td", inline(state("damaged" if study.fault else word)), class_="col-state"),
-            element(
-                "td", inline((Number(done, form="count"), f" of {wanted} runs")), class_="number col-score"
-            ),
+            element("td", became, class_="col-state"),
+            element("td", progress.count, class_="number col-score"),
         ]
         rows.append(element("tr", *cells))
     if not rows:

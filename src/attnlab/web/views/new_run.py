@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
-import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -15,12 +16,14 @@ from attnlab.config.files import ready_configs
 from attnlab.config.setting_cards import overview
 from attnlab.config.values import ConfigError
 from attnlab.documents.html import inline
-from attnlab.documents.nodes import Code, Definitions, Inline, Number
+from attnlab.documents.nodes import Below, Code, Definitions, Inline, Number
 from attnlab.documents.numbers import duration
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, nodes, template
 from attnlab.web.views.rows import page_of
-from attnlab.web.views.study import free_folder
+from attnlab.web.views.study_commands import free_folder
+from attnlab.web.worker_pool import WorkerError
 
 USUAL = (
     *(
@@ -37,6 +40,7 @@ USUAL = (
     *("training.budget.epochs", "training.evaluate_every", "seed"),
 )
 """Settings that most people ask for, in the order of the form; the others are folded by section."""
+MOST_PACES = 64
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 
 
@@ -51,6 +55,7 @@ class Wanted(BaseModel):
 def routes(laboratory: Laboratory) -> APIRouter:
     router = APIRouter()
     known: dict[str, Any] = {}
+    paces: dict[str, ExpectedTime] = {}
 
     @router.get("/new", response_class=HTMLResponse)
     async def new(config: str = "mini-gpt") -> str:
@@ -65,8 +70,28 @@ def routes(laboratory: Laboratory) -> APIRouter:
         answer = await checked(laboratory, wanted)
         if answer["errors"]:
             return {"errors": answer["errors"], "html": ""}
-        facts = nodes([facts_of(laboratory, answer)])
-        return {"errors": [], "html": facts, "command": answer["command"]}
+        key = answer["identity"]
+        time = paces.get(key) or ExpectedTime.of(laboratory, answer)
+        told = {"command": answer["command"], "outside": answer["outside"]}
+        measures = time.seconds is None and key not in paces and not answer["outside"]
+        return {"errors": [], "html": nodes([facts_of(answer, time)]), **told, "measure": measures}
+
+    @router.post("/api/pace")
+    async def pace(wanted: Wanted) -> dict[str, Any]:
+        """What a config comes to, its time by a few real steps."""
+        answer = await checked(laboratory, wanted)
+        if answer["errors"]:
+            raise ConfigError(" ".join(one["message"] for one in answer["errors"]))
+        try:
+            values = {"config": wanted.config, "set": wanted.set}
+            seconds = (await laboratory.workers.answer("pace", None, values))["seconds"]
+            time = ExpectedTime(seconds, "measured from a few steps, checks included")
+        except WorkerError as error:
+            time = ExpectedTime(None, f"cannot be measured: {error}")
+        paces[answer["identity"]] = time
+        while len(paces) > MOST_PACES:
+            del paces[next(iter(paces))]
+        return {"html": nodes([facts_of(answer, time)])}
 
     @router.post("/api/train")
     async def train(wanted: Wanted) -> dict[str, Any]:
@@ -74,6 +99,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
         answer = await checked(laboratory, wanted)
         if answer["errors"]:
             raise ConfigError(" ".join(one["message"] for one in answer["errors"]))
+        if answer["outside"]:
+            raise ConfigError(answer["outside"])
         name = wanted.name.strip() or f"{wanted.config}-{answer['identity'][:8]}"
         if not NAME.fullmatch(name):
             raise ConfigError(f'"{name}" cannot name a run; use letters, digits, hyphens and full stops.')
@@ -92,29 +119,53 @@ async def checked(laboratory: Laboratory, wanted: Wanted) -> dict[str, Any]:
     return await laboratory.workers.answer("config", None, values)
 
 
-def rate_of(laboratory: Laboratory) -> float | None:
-    """Operations a second of the runs that ended here: what this machine does for models of this kind."""
-    rates = [
-        run.summary.result.flops / run.summary.result.seconds
+@dataclass(frozen=True)
+class ExpectedTime:
+    """How long a run will take, as far as that is known; where it is not, a few steps can be measured."""
+
+    seconds: float | None
+    why: str
+    """By what it is known, or why it is not."""
+
+    @classmethod
+    def of(cls, laboratory: Laboratory, answer: Mapping[str, Any]) -> ExpectedTime:
+        """At the rate of the run here whose steps cost about as much; a budget of seconds ends it anyway."""
+        tokens, most = answer["expected_tokens"], answer["most_seconds"]
+        like = most_alike(laboratory, answer["step_flops"])
+        if tokens is not None and like is not None:
+            result = like.summary.result
+            seconds = tokens / answer["step_tokens"] * answer["step_flops"] * result.seconds / result.flops
+            if most is None or seconds < most:
+                return cls(seconds, f"at the rate of {like.address}")
+        if most is not None:
+            return cls(most, "its budget of seconds, and its checks")
+        read = "measuring a few steps …" if not answer["outside"] else "not known: its text is not read here"
+        return cls(None, read)
+
+    @property
+    def shown(self) -> Inline:
+        return (f"about {duration(self.seconds, 0)}", Below(self.why)) if self.seconds else self.why
+
+
+def most_alike(laboratory: Laboratory, step_flops: float) -> IndexedRun | None:
+    """The run whose steps cost most nearly as many operations; None where none is within a factor of four."""
+    ended = {
+        abs(math.log(run.summary.result.flops / run.step / step_flops)): run
         for run in laboratory.index.runs.values()
-        if run.summary.result.flops and run.summary.result.seconds > 1
-    ]
-    return statistics.median(rates) if rates else None
+        if run.summary.result.flops > 0 and run.summary.result.seconds > 1 and run.step
+    }
+    nearest = min(ended, default=math.inf)
+    return ended[nearest] if nearest < math.log(4) else None
 
 
-def facts_of(laboratory: Laboratory, answer: Mapping[str, Any]) -> Definitions:
+def facts_of(answer: Mapping[str, Any], time: ExpectedTime) -> Definitions:
     """What a config comes to before any text is read."""
-    tokens, rate = answer.get("expected_tokens"), rate_of(laboratory)
-    seconds = tokens / answer["step_tokens"] * answer["step_flops"] / rate if tokens and rate else None
-    time: Inline = (
-        "known once a run has ended here" if rate is None else "depends on the text (a budget of epochs)"
-    )
     items: list[tuple[Inline, Inline]] = [
         ("parameters", Number(answer["parameters"]["total"], form="count")),
         ("memory for training", Number(answer["memory"]["total"], form="bytes")),
         ("tokens a step", Number(answer["step_tokens"], form="count")),
         ("FLOPs a step", Number(answer["step_flops"], form="scaled")),
-        ("expected time", f"about {duration(seconds, 0)}" if seconds else time),
+        ("expected time", time.shown),
     ]
     return Definitions(items, "facts")
 

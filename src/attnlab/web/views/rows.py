@@ -11,10 +11,11 @@ from attnlab.documents.html import inline
 from attnlab.documents.markup import element
 from attnlab.documents.nodes import Below, Inline, Number, Tone, state, toned
 from attnlab.documents.numbers import duration
+from attnlab.documents.palette import Ink
 from attnlab.metrics.measures import title_of
 from attnlab.runs.listing import metric_number, sparkline
 from attnlab.runs.result import RunState
-from attnlab.web.index import NEWS, IndexedRun
+from attnlab.web.indexed import NEWS, IndexedRun
 
 Span = tuple[float, float] | None
 
@@ -45,7 +46,7 @@ def because(run: IndexedRun) -> Inline:
     """Why a run is in its state, or how long it still takes."""
     result = run.summary.result
     if run.state is RunState.INTERRUPTED and result.status is not RunState.INTERRUPTED:
-        return "its process is gone; resume it"
+        return f"no news from {run.elsewhere}" if run.elsewhere else "its process is gone; resume it"
     if run.grows:
         silent = time.time() - run.heard
         if silent > NEWS and run.step:
@@ -82,7 +83,7 @@ def name_of(run: IndexedRun, shown: str = "") -> Markup:
     return link + element("small", about, class_="beside")
 
 
-def cells_of(run: IndexedRun, span: Span) -> list[tuple[str, Markup, str | float]]:
+def cells_of(run: IndexedRun, span: Span, own: Ink | None) -> list[tuple[str, Markup, str | float]]:
     """The cells of a row: class, content, and what it is sorted by."""
     summary, result = run.summary, run.summary.result
     bar = Markup(" ") + progress_bar(run.share) if run.grows else Markup("")
@@ -90,19 +91,20 @@ def cells_of(run: IndexedRun, span: Span) -> list[tuple[str, Markup, str | float
     seconds = inline(Number(result.seconds, form="seconds"))
     return [
         ("col-state", inline(state_of(run)) + bar, run.state.value),
-        ("col-curve", inline(sparkline(summary, span)), ""),
+        ("col-curve", inline(sparkline(summary, span, own)), ""),
         ("number col-score", inline(score_of(run)), "" if value is None else value),
         ("number col-time", seconds, result.seconds),
     ]
 
 
-def row_of(run: IndexedRun, span: Span) -> Markup:
-    """The inside of a run's row on the list."""
+def row_of(run: IndexedRun, span: Span, own: Ink | None = None) -> Markup:
+    """The inside of a run's row on the list; its curve in the ink of its arm."""
     label = f"Compare {run.address}"
     box = element("input", type="checkbox", name="run", value=run.address, aria_label=label)
     head = element("th", name_of(run), scope="row", data_value=run.address, data_study=run.study)
     rest = [
-        element("td", content, class_=look, data_value=value) for look, content, value in cells_of(run, span)
+        element("td", content, class_=look, data_value=value)
+        for look, content, value in cells_of(run, span, own)
     ]
     when = element("td", run.heard, hidden=True, class_="col-when", data_value=run.heard)
     return Markup("").join([element("td", box, class_="picked"), head, *rest, when])

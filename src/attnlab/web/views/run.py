@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shlex
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,12 +17,12 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.html import page as page_of_one_file
 from attnlab.documents.markup import element
 from attnlab.documents.nodes import DocumentPage, Figure, Section
-from attnlab.web.course import GrowingCourse, ShownCurves
-from attnlab.web.index import IndexedRun
+from attnlab.web.course import RunCourse, ShownCurves
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import OFTEN, Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
-from attnlab.web.views import run_nodes
+from attnlab.web.views import run_curves, run_nodes, run_record
 from attnlab.web.views.rows import page_of
 from attnlab.web.views.starting import last_words
 
@@ -62,24 +61,40 @@ def routes(laboratory: Laboratory) -> APIRouter:
     def saved(address: str) -> Response:
         """A run as one HTML file."""
         own = laboratory.run(address)
+        if not own.summary.config:
+            raise ConfigError(f"{own.address} cannot be read: {own.summary.result.reason}")
         html = page_of_one_file(document(laboratory, own), scripts=True)
         return file_answer(html, f"{own.folder.name}.html")
 
     @router.post("/api/stop/{address:path}")
     def stop(address: str) -> dict[str, Any]:
         """Ask a run to save and end, as Ctrl-C does."""
-        process = laboratory.processes.stop(laboratory.run(address).folder)
+        own = laboratory.run(address)
+        if own.elsewhere:
+            raise ConfigError(elsewhere_sentence(own.elsewhere))
+        process = laboratory.processes.stop(own.folder)
         return {"said": "It saves and ends after this step.", "process": process}
 
     @router.post("/api/resume/{address:path}")
-    def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
+    async def resume(address: str, budget: LongerBudget) -> dict[str, Any]:
         """Resume a run, with a longer budget where one is given."""
-        own = laboratory.run(address)
-        laboratory.model_folder(address)
-        started = laboratory.processes.start(own.folder, resume_command(own.folder, budget))
+        folder = await asyncio.to_thread(laboratory.model_folder, address)
+        if node := laboratory.run(address).elsewhere:
+            raise ConfigError(elsewhere_sentence(node))
+        command = resume_command(folder, budget)
+        await laboratory.workers.answer("run_to_resume", folder)
+        started = await asyncio.to_thread(laboratory.processes.start, folder, command)
         return {"said": f"Started: {started.words}", "process": started.process.pid}
 
     return router
+
+
+def elsewhere_sentence(node: str) -> str:
+    """Why a run or a study is neither stopped nor resumed from here."""
+    return (
+        f"The machine {node} trains it, or did when it last wrote, and this one cannot see its processes: "
+        "stop or resume it there, or, where it has ended, resume it from the command line."
+    )
 
 
 def resume_command(folder: Path, budget: LongerBudget) -> list[str]:
@@ -126,21 +141,21 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
     return {**shown, **curves_of(run, course)}
 
 
-def curves_of(run: IndexedRun, course: GrowingCourse) -> Regions:
+def curves_of(run: IndexedRun, course: RunCourse) -> Regions:
     """The curves as they are now; long ones of a run that goes on as they were some seconds ago, since a step
     more is hardly seen in them and all who watch are sent all of it."""
-    known = course.shown
+    known = course.growing.shown
     wait = known.size / BYTES_A_SECOND if known is not None and run.grows else 0.0
     if known is not None and wait > OFTEN and time.monotonic() - known.at < wait:
         return known.regions
-    figures = run_nodes.curves(run, course)
+    figures = run_curves.curves(run, course)
     shown = {
         f"plot:{figure.anchor}": json.dumps(plot_of(figure), allow_nan=False)
         for figure in figures
         if isinstance(figure, Figure)
     }
     shown["curves"] = str(nodes(figures))
-    course.shown = ShownCurves(shown, time.monotonic())
+    course.growing.shown = ShownCurves(shown, time.monotonic())
     return shown
 
 
@@ -159,11 +174,11 @@ def actions(run: IndexedRun) -> Markup:
         "run_actions.html",
         address=run.address,
         grows=run.grows and bool(run.process),
+        elsewhere=elsewhere_sentence(run.elsewhere) if run.elsewhere else "",
         resumable=not run.process and run.state not in ("converted", "damaged"),
         whole=run.share >= 1,
         limits=[*used, *(name for name in LIMITS if name not in used)],
         there=page_of,
-        command=shlex.join(["attnlab", "train", "--resume", "--out", str(run.folder)]),
     )
 
 
@@ -184,7 +199,7 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Shown) -> ShellPage:
             **own, body=element("p", str(run.summary.result.reason or ""), class_="notice notice-invalid")
         )
     plots = [name for name in shown if name.startswith("plot:")]
-    still = run_nodes.still_parts(run)
+    still = run_record.still_parts(run)
 
     def live(name: str) -> Markup:
         return region(name, Markup(shown[name]))
@@ -222,9 +237,9 @@ def document(laboratory: Laboratory, run: IndexedRun) -> DocumentPage:
     """The same as one file, as it stands now."""
     course = laboratory.course(run)
     parts = run_nodes.live_parts(run, course)
-    sections = [Section("Course", [*parts["summary"], *run_nodes.curves(run, course)])]
+    sections = [Section("Course", [*parts["summary"], *run_curves.curves(run, course)])]
     sections += [Section(title, parts[name]) for title, name in LIVE_SECTIONS if parts[name]]
-    sections += [Section(title, still) for title, still in run_nodes.still_parts(run).items()]
+    sections += [Section(title, still) for title, still in run_record.still_parts(run).items()]
     return DocumentPage(
         "run",
         run_nodes.headline(run),

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from attnlab.config.files import to_json
-from attnlab.config.schema import Config
-from attnlab.config.values import ConfigError
 from attnlab.config.wording import count_of, first_few
 from attnlab.documents.nodes import (
-    Axis,
     Bar,
-    Code,
-    Control,
     Definitions,
     Details,
-    Figure,
     Inline,
     Items,
-    Level,
-    Line,
-    Lines,
-    Name,
     Node,
     Notice,
     Number,
@@ -32,32 +19,25 @@ from attnlab.documents.nodes import (
     Table,
     TableColumn,
     listed,
+    state,
     strong,
 )
 from attnlab.documents.numbers import duration, value_text
-from attnlab.documents.palette import ink
-from attnlab.metrics import METRICS
-from attnlab.metrics.measures import form_of, title_of
+from attnlab.metrics.measures import title_of
 from attnlab.runs.checkpoints import Checkpoints
-from attnlab.runs.faults import FAULTS, RunError, read_object
 from attnlab.runs.findings import Findings, collapse_sentence, shortfall_sentence
 from attnlab.runs.listing import metric_number
 from attnlab.runs.metrics_file import METRICS_FILE, last_events
-from attnlab.runs.record import RECORD, RunRecord
 from attnlab.runs.result import RunState
-from attnlab.runs.summary import read_baselines
-from attnlab.web.course import GrowingCourse
-from attnlab.web.index import IndexedRun
+from attnlab.web.course import RunCourse
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.views.rows import score_of, state_of
+from attnlab.web.views.run_record import record_of
 
 STEPS_SHOWN = 4
 """Of samples.txt, the latest first; the others are folded."""
 SAMPLES = 1 << 18
 """Bytes at the end of samples.txt that are read."""
-AXES = {"step": "step", "tokens": "tokens", "flops": "FLOPs", "seconds": "seconds"}
-SPLITS = {"training": ink(0), "dev": ink(1)}
-"""The colours of a run's own curves."""
-COST = ("learning rate", "gradient norm", "tokens/s")
 
 
 # ---------------------------------------------------------------- the answer
@@ -103,21 +83,23 @@ def notices(run: IndexedRun) -> list[Node]:
     return shown
 
 
-def live_parts(run: IndexedRun, course: GrowingCourse) -> dict[str, list[Node]]:
+def live_parts(run: IndexedRun, course: RunCourse) -> dict[str, list[Node]]:
     return {
         "notices": notices(run),
         "summary": [facts(run, course)],
         "checks": checks(run),
         "samples": samples(run.folder),
         "checkpoints": checkpoints(run),
-        "warnings": [Items(course.warnings)] if course.warnings else [Sentence("Nothing warned.", "fine")],
+        "warnings": [Items([*course.warnings])] if course.warnings else [Sentence("Nothing warned.", "fine")],
     }
 
 
-def facts(run: IndexedRun, course: GrowingCourse) -> Definitions:
+def facts(run: IndexedRun, course: RunCourse) -> Definitions:
     """How far it is, and what it costs."""
     result, record = run.summary.result, record_of(run.folder)
-    items: list[tuple[Inline, Inline]] = [("state", state_of(run)), ("score", score_of(run))]
+    told = run.state in (RunState.INVALID, RunState.FAILED, RunState.DAMAGED)  # a notice says why
+    became = state(run.state) if told else state_of(run)
+    items: list[tuple[Inline, Inline]] = [("state", became), ("score", score_of(run))]
     if run.grows:
         items.append(("progress", (Bar(run.share), f" {100 * run.share:.0f}%")))
         items.append(("time left", duration(run.seconds_left, 0) if run.seconds_left is not None else "–"))
@@ -129,74 +111,13 @@ def facts(run: IndexedRun, course: GrowingCourse) -> Definitions:
     items.append(("FLOPs", Number(course.place[2] or None, form="scaled")))
     items.append(("seed", str(result.seed)))
     if course.ends and run.grows:
-        items.append(("ends", course.ends))
+        items.append(("budget", course.ends))
     return Definitions(items, "facts")
 
 
-def _last(course: GrowingCourse, name: str) -> float | None:
+def _last(course: RunCourse, name: str) -> float | None:
     series = course.series.get(name)
     return series.values[-1] if series is not None and series.at else None
-
-
-# ---------------------------------------------------------------- curves
-def curves(run: IndexedRun, course: GrowingCourse) -> list[Node]:
-    """Losses and scores, and what training cost, over steps, tokens, FLOPs or seconds."""
-    if not course.series:
-        return [Sentence("No step was taken yet.", "fine")]
-    losses = [name for name in ("train loss", "dev loss") if name in course.series]
-    scores = [name for name in course.series if name.removeprefix("dev ") in METRICS and name != "dev loss"]
-    quantities = {"loss": losses} | {title_of(name.removeprefix("dev ")): [name] for name in scores}
-    quantities |= {name: [name] for name in COST if name in course.series}
-    levels = [
-        Level(one["name"], one["value"])
-        for one in baselines_of(run.folder)
-        if one["metric"] == run.summary.metric
-    ]
-    return [_figure("course", {name: own for name, own in quantities.items() if own}, course, levels, run)]
-
-
-def baselines_of(folder: Path) -> Sequence[Any]:
-    try:
-        return read_baselines(folder)
-    except (RunError, ConfigError, *FAULTS):
-        return ()
-
-
-def _figure(
-    anchor: str,
-    quantities: Mapping[str, Sequence[str]],
-    course: GrowingCourse,
-    levels: Sequence[Level],
-    run: IndexedRun,
-) -> Figure:
-    views = {}
-    for place, (title, names) in enumerate(quantities.items() or [("loss", ())]):
-        for number, (axis, called) in enumerate(AXES.items()):
-            lines = [
-                Line(whose, own.places(axis), own.values, ink=SPLITS[whose], label=name)
-                for name in names
-                for whose, own in [(split_of(name), course.series[name])]
-            ]
-            known = levels if title_of(run.summary.metric) == title else ()
-            percent = any(form_of(name.removeprefix("dev ")) == "percent" for name in names)
-            up = Axis(title, form="percent" if percent else "plain")
-            views[f"{place},{number}"] = [Lines(lines, Axis(called), up, levels=known)]
-    return Figure(
-        views,
-        anchor=anchor,
-        alt="The course of the run",
-        controls=[Control("Show", list(quantities) or ["loss"]), Control("over", list(AXES.values()))],
-        legend=[
-            (Name(whose, own), whose)
-            for whose, own in SPLITS.items()
-            if whose in {split_of(name) for name in course.series}
-        ],
-    )
-
-
-def split_of(series: str) -> str:
-    """Whose values a curve shows: of training, or of dev."""
-    return "dev" if series.startswith("dev ") else "training"
 
 
 # ---------------------------------------------------------------- is it real?
@@ -273,104 +194,3 @@ def _scores_by_step(run: IndexedRun) -> dict[int, float]:
         event["step"]: {"loss": event["loss"], **event["scores"]}.get(metric, event["loss"])
         for event in events
     }
-
-
-# ---------------------------------------------------------------- what it is
-def still_parts(run: IndexedRun) -> dict[str, list[Node]]:
-    """What does not change while it runs."""
-    return {
-        "What differs from the defaults": config_nodes(run),
-        "Data": data_nodes(run),
-        "Record": record_nodes(run),
-    }
-
-
-def config_nodes(run: IndexedRun) -> list[Node]:
-    """The settings that are not at their defaults, and all of them on request."""
-    usual, own = dict(_settings(to_json(Config()))), dict(_settings(run.summary.config))
-    changed = [key for key, value in own.items() if not _same(value, usual.get(key))]
-    rows = [(Code(key), Code(_plain(own[key])), Code(_plain(usual.get(key, "–")))) for key in changed]
-    columns = (TableColumn("setting", whole=True), "here", "default")
-    nothing = Sentence("Nothing: every setting is at its default.")
-    return [Table(columns, rows) if rows else nothing, _whole_config(run)]
-
-
-def _settings(settings: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """Each setting by its dotted name; a choice with its options is one."""
-    for name, value in settings.items():
-        key = f"{above}.{name}" if above else str(name)
-        if isinstance(value, Mapping) and "kind" not in value:
-            yield from _settings(value, key)
-        else:
-            yield key, value
-
-
-def _same(value: Any, usual: Any) -> bool:
-    """Whether a setting is at its default; a default choice may leave options out."""
-    if isinstance(value, Mapping) and isinstance(usual, Mapping):
-        return all(value.get(name) == own for name, own in usual.items())
-    return bool(value == usual)
-
-
-def _whole_config(run: IndexedRun) -> Node:
-    rows = [(Code(key), Code(_plain(value))) for key, value in _settings(run.summary.config)]
-    return Details(
-        "All settings", [Table((TableColumn("setting", whole=True), "value"), rows)], only_pages=True
-    )
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, Mapping) and "kind" in value:
-        options = ", ".join(f"{name}={_plain(own)}" for name, own in value.items() if name != "kind")
-        return f"{value['kind']}({options})" if options else str(value["kind"])
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
-
-
-def data_nodes(run: IndexedRun) -> list[Node]:
-    """Which text, how it was cut, and by which fingerprints it is known."""
-    record = record_of(run.folder)
-    rows: list[tuple[Inline, ...]] = []
-    for split, cut in (record.get("truncation") or {}).items():
-        shares = [
-            Number(cut.get(name), form="percent", decimals=2)
-            for name in ("texts_cut_share", "tokens_cut_share")
-        ]
-        rows.append(
-            (split, Number(cut.get("texts"), form="count"), Number(cut.get("tokens"), form="count"), *shares)
-        )
-    columns = [TableColumn("split"), *(TableColumn(name, right=True) for name in CUTS)]
-    given = record.get("data") or {}
-    prints: list[tuple[Inline, Inline]] = [
-        (f"fingerprint of {split}", Code(str(value))) for split, value in given.items()
-    ]
-    prints += [
-        ("tokenizer", Code(str(record.get("tokenizer", "–")))),
-        ("start", str(record.get("start", "scratch"))),
-    ]
-    corpus = _plain(run.summary.config.get("data", {}).get("corpus", "–"))
-    shown: list[Node] = [Definitions([("corpus", Code(corpus)), *prints], "config")]
-    return [Table(columns, rows, title="What was cut off"), *shown] if rows else shown
-
-
-CUTS = ("texts", "tokens", "texts cut", "tokens cut")
-
-
-def record_nodes(run: IndexedRun) -> list[Node]:
-    record = record_of(run.folder)
-    versions = [(name, str(value)) for name, value in (record.get("versions") or {}).items()]
-    again = shlex.join(["attnlab", "train", "--from", str(run.folder)])
-    return [
-        Sentence("The same again, in a new folder:"),
-        Code(again),
-        Definitions([("identity", Code(str(record.get("identity", "–")))), *versions], "config"),
-    ]
-
-
-def record_of(folder: Path) -> Mapping[str, Any]:
-    """run.json as it is; empty where it cannot be read, which the run's state says."""
-    try:
-        return read_object(folder / RECORD, RunRecord)
-    except (RunError, ConfigError, OSError):
-        return {}

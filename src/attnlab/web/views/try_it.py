@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse
 
 from attnlab.documents.markup import element
-from attnlab.web.index import IndexedRun
+from attnlab.web.indexed import IndexedRun
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, template
 from attnlab.web.views.rows import page_of

@@ -24,7 +24,7 @@ from attnlab.documents.nodes import (
 )
 from attnlab.documents.numbers import estimate_of, known
 from attnlab.evaluation.comparability import Basis, comparability
-from attnlab.metrics.measures import is_share, signed, title_of
+from attnlab.metrics.measures import is_share, limits_of, signed, title_of
 from attnlab.studies.report.metric_display import DisplayedMetric, cost, estimate, explained, quality
 from attnlab.studies.report.study_results import Arm, StudyResults
 from attnlab.studies.shown import measured_number
@@ -82,6 +82,8 @@ def _note(study: StudyResults) -> str:
     note = f"Below each number: its 95% interval over {over}. "
     if seeds == {1}:
         note = "One seed: intervals over seeds are unknown. "
+    if _cut(study):
+        note += "An interval ends where its measure does, as a loss at 0. "
     note += "Parameters and FLOPs are counted, not estimated."
     if study.unsound:
         note += (
@@ -89,6 +91,12 @@ def _note(study: StudyResults) -> str:
             "tokens removed."
         )
     return note
+
+
+def _cut(study: StudyResults) -> bool:
+    """Whether an interval was cut off at a value that its measure cannot pass."""
+    scores = [(name, score) for arm in study.arms for name, score in arm.scores.items() if score.interval]
+    return any(end in limits_of(name) for name, score in scores for end in score.interval or ())
 
 
 def seeds_of(arm: Arm, metrics: Sequence[DisplayedMetric]) -> int | None:
