@@ -167,7 +167,7 @@ def test_weights_on_the_picture_are_those_of_its_patches(fusion, tmp_path):
         own = weights[head.layer][head.name.number][before:, before + first : before + first + 16]
         assert torch.allclose(looks.over_picture(head), own, atol=1e-6)
     page = looks.html()
-    assert page.count("data:image/png;base64,") == 8 + len(looks.readers) and "<rect" in page
+    assert page.count("data:image/png;base64,") == 8 + len(looks.read.readers) and "<rect" in page
 
 
 def test_wrong_use_is_answered(tmp_path):
