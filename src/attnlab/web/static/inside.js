@@ -3,7 +3,8 @@
 import * as address from "/static/address.js";
 import { announce, stream } from "/static/live.js";
 import { drawAttention } from "/static/attention.js";
-import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, remember, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
+import { TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, remember, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
+import { HeatMap } from "/static/heat_map.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");

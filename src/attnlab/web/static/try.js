@@ -1,7 +1,8 @@
 "use strict";
 // A model is asked for what it was trained for.
 import { announce } from "/static/live.js";
-import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
+import { TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
+import { HeatMap } from "/static/heat_map.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");
