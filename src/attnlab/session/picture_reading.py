@@ -122,10 +122,11 @@ def written_row(
     prepared = trained.task.prepare(batch, 0)
     patch: list[int] = batch.patch[0].tolist()
     targets: list[int] = prepared.targets[0].tolist()
-    written = words_by(trained.tokenizer.target, [target for target in targets if target != IGNORE])
+    wanted = [target for target in targets if target != IGNORE]
+    written = words_by(trained.tokenizer.target, wanted)
     places = [place for place, target in enumerate(targets) if target != IGNORE]
     readers = dict(zip(places, written, strict=True))
-    asked = text, by_model
+    asked = trained.tokenizer.target.decode(wanted).strip() if by_model else text, by_model
     if trained.model.trunk.reads_source:
         ids: list[int] = prepared.ids[0].tolist()
         words = words_by(trained.tokenizer.target, ids)
