@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from attnlab.config.values import ConfigError
 from attnlab.evaluation.documents import DocumentLosses, document_losses
@@ -15,6 +14,7 @@ from attnlab.studies.judgement import DOCUMENTS
 from attnlab.studies.run_measures import read_documents
 from attnlab.studies.side_by_side import side_by_side
 from attnlab.web.actions import Answer, Parts
+from attnlab.web.actions.corpus_paths import paths_in
 from attnlab.web.worker_request import WorkerRequest
 
 MOST = 20
@@ -50,25 +50,12 @@ def losses_of(asked: WorkerRequest, folder: Path) -> DocumentLosses:
         return stored
     corpus = read_summary(folder).config["data"]["corpus"]
     for path in paths_in(corpus):
-        if not asked.holds(Path(path)):
+        if not asked.holds(Path(path).expanduser()):
             raise ConfigError(
                 f"The text of {folder.name} is not in the served folder, and the page reads nothing else. "
                 f"Its scores with intervals: attnlab evaluate {folder}"
             )
     return document_losses(asked.open(folder).evaluator("dev"))
-
-
-def paths_in(settings: Any) -> Iterator[str]:
-    """Whatever a corpus names that may be a path."""
-    if isinstance(settings, Mapping):
-        for name, value in settings.items():
-            if isinstance(value, str) and (name in PATHS or "/" in value):
-                yield value
-            else:
-                yield from paths_in(value)
-
-
-PATHS = ("path", "dev", "test", "target_path", "target_dev", "target_test", "pictures")
 
 
 def _differences(
