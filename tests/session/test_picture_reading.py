@@ -201,4 +201,5 @@ def test_all_tokens_count_where_the_output_is_their_mean(picture, tmp_path):
     head = looks.ranked[0]
     weights = looks.maps.layers[head.layer].weights[head.name.number]
     assert len(looks.readers(head)) == len(looks.patch) and "all tokens" in looks.of_heads().note
+    assert looks.of_words().title.startswith("Which tokens look at which patches, by layer")
     assert looks.share(head) == pytest.approx(float(weights[:, 1:17].sum(-1).mean()), rel=1e-5)

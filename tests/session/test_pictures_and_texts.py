@@ -175,6 +175,8 @@ def test_wrong_use_is_answered(tmp_path):
     (file, *_) = pictures_in(tmp_path / "pictures", 1)
     with pytest.raises(ConfigError, match="give both: --image FILE --text TEXT"):
         trained.picture_attention(file)
+    with pytest.raises(ConfigError, match="each by itself; leave out --text, or --image"):
+        trained_of("image-search-mini", tmp_path).picture_attention(file, "a text")
     with pytest.raises(ConfigError, match="There is no file"):
         trained.picture_attention(tmp_path / "none.png", "a text")
     with pytest.raises(ConfigError, match="image alone"):

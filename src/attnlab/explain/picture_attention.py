@@ -128,7 +128,15 @@ class PictureAttention(Explanation):
             PictureItem(self.read.picture, name, f"{float(look.sum()):.0%} on the picture", self.cells(look))
             for name, look in zip(names[:WORDS], looks, strict=False)
         ]
-        return Pictures(items, title=f"Which words look at which patches, by {head.name}")
+        return Pictures(items, title=self.words_title(head))
+
+    def words_title(self, head: HeadReading) -> str:
+        """What is shown word by word: words, or where patches look themselves all tokens."""
+        readers = self.readers(head)
+        of_patches = any(self.patch[place] for place in readers) and not head.name.crosses
+        cut = f"; the first {WORDS} of {len(readers)}" if len(readers) > WORDS else ""
+        whose = "Which tokens" if of_patches else "Which words"
+        return f"{whose} look at which patches, by {head.name}{cut}"
 
     def cells(self, weights: Tensor) -> Weights:
         rows: Weights = weights.reshape(self.side, self.side).tolist()

@@ -38,6 +38,9 @@ READ_WITH_TEXT: Mapping[str, type[Pictured]] = {
 """Encodings whose model reads a text with a picture, or writes one for it; else a picture is read alone."""
 
 
+MEAN_OF_ALL = "Means over all tokens, since the output is computed from their mean."
+
+
 def picture_attention(
     trained: Trained, image: str | Path | Picture, text: str = "", *, layer: int = -1, head: int = -1
 ) -> PictureAttention:
@@ -55,9 +58,12 @@ def picture_row(trained: Trained, image: str | Path | Picture, text: str = "") -
     picture = picture_of_file(image)
     kind = READ_WITH_TEXT.get(trained.config.data.encoding.kind, Image)
     if not trained.captions and (kind is ImageText) != bool(text):
+        apart = "text" in trained.config.model.modalities
         raise ConfigError(
             "This model reads a picture with its text; give both: --image FILE --text TEXT."
             if kind is ImageText
+            else "This model reads a picture or a text, each by itself; leave out --text, or --image."
+            if apart
             else "This model reads a picture by itself; leave out --text."
         )
     fit = trained.config.data.encoding.options.get("fit", "pad")
@@ -108,7 +114,7 @@ def labelled_row(
         return PictureRow(row, seen, patch, grid.side, others, "Means over the tokens that are not patches.")
     if pooling == "mean":
         every = dict(enumerate(row.words))
-        return PictureRow(row, seen, patch, grid.side, every, "Means over all tokens, as the output is one.")
+        return PictureRow(row, seen, patch, grid.side, every, MEAN_OF_ALL)
     place = patch.index(1) - 1 if pooling == "ends" else len(patch) - 1 if pooling == "last" else 0
     whole = f"The look of {row.words[place]} alone, whose output stands for the whole picture."
     return PictureRow(row, seen, patch, grid.side, {place: row.words[place]}, whole)

@@ -108,6 +108,7 @@ def on_picture(looks: PictureAttention) -> Answer:
                 "name": str(head.name),
                 "effect": head.effect,
                 "share": looks.share(head),
+                "title": looks.words_title(head),
                 "cells": rounded(looks.by_reader(head).mean(0)),
                 "words": [
                     {"text": visible(word), "share": float(look.sum()), "cells": rounded(look)}

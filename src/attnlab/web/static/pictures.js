@@ -165,7 +165,7 @@ export class PictureHeads {
     const words = head?.words ?? [];
     this.box.querySelector("#picture-words").hidden = words.length < 2;
     if (words.length < 2) return;
-    this.box.querySelector("#words-title").textContent = `Which words look at which patches, by ${head.name}`;
+    this.box.querySelector("#words-title").textContent = head.title;
     this.box.querySelector("#words-shown").replaceChildren(...words.map((word) =>
       make("figure", { class: "picture" }, drawnOn(this.image, this.picture.side, word.cells, `${word.text}: ${brightest(word.cells, this.picture.side)}`),
         make("figcaption", {}, make("b", {}, make("bdi", {}, word.text)), make("br"), `${percent(word.share)} on the picture`))));
