@@ -10,6 +10,7 @@ import torch
 from attnlab.checks import decoded_texts
 from attnlab.checks.decoded_texts import DecodedTexts
 from attnlab.config.files import load
+from attnlab.config.streams import stream_seed
 from attnlab.config.values import ConfigError
 from attnlab.data.batch import collate
 from attnlab.data.corpora.shapes import Shapes
@@ -18,6 +19,8 @@ from attnlab.evaluation.written_texts import ids_of, of_texts
 from attnlab.generation import target_writer
 from attnlab.generation.beam import beam_searches
 from attnlab.generation.decoder import Decoder, placed
+from attnlab.generation.generate import generate
+from attnlab.generation.rules import Sample
 from attnlab.generation.target_writer import pictures_of
 from attnlab.metrics.metric import Examples
 from attnlab.model.tokens import Tokens
@@ -198,6 +201,29 @@ def test_captions_are_scored_in_training(run):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     scores = [line["scores"] for line in lines if line.get("event") == "evaluated"]
     assert scores and all({"bleu", "rouge1", "exact_text"} <= set(each) for each in scores)
+
+
+def test_samples_name_the_picture_what_is_right_and_what_was_written_for_it(run):
+    """The last ones are those of the last weights, drawn for each picture with the file's own chance."""
+    blocks = [part.splitlines() for part in (run / "samples.txt").read_text().split("step ")[1:]]
+    assert [block[0] for block in blocks] == ["2", "4"]
+    trained = Trained.at(run, which="last")
+    examples = list(Shapes(task="caption", examples=64).read("dev"))[:3]
+    sources = [trained.writer("dev").source(row) for row in range(3)]
+    prompts, read = trained.writer("dev").prompts(sources)
+    again = generate(
+        trained.model,
+        prompts,
+        sources=read,
+        pictures=pictures_of(sources),
+        rule=Sample(temperature=0.8, top_p=0.95),
+        length=min(40, 32 - len(prompts[0])),
+        stop=trained.stop,
+        seed=stream_seed(0, "samples"),
+    )
+    for number, (example, text) in enumerate(zip(examples, again, strict=True), start=1):
+        said = trained.tokenizer.target.written(text.new).strip() + ("" if text.stopped else " …")
+        assert blocks[-1][number] == f"{number}. {example.place} (right: {example.target}) → {said}"
 
 
 def test_the_same_caption_by_every_way(run, pictures):

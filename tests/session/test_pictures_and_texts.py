@@ -167,7 +167,7 @@ def test_weights_on_the_picture_are_those_of_its_patches(fusion, tmp_path):
         own = weights[head.layer][head.name.number][before:, before + first : before + first + 16]
         assert torch.allclose(looks.over_picture(head), own, atol=1e-6)
     page = looks.html()
-    assert page.count("data:image/png;base64,") == 8 + len(looks.readers) and "<rect" in page
+    assert page.count("data:image/png;base64,") == 8 + len(looks.read.readers) and "<rect" in page
 
 
 def test_wrong_use_is_answered(tmp_path):
@@ -175,6 +175,8 @@ def test_wrong_use_is_answered(tmp_path):
     (file, *_) = pictures_in(tmp_path / "pictures", 1)
     with pytest.raises(ConfigError, match="give both: --image FILE --text TEXT"):
         trained.picture_attention(file)
+    with pytest.raises(ConfigError, match="each by itself; leave out --text, or --image"):
+        trained_of("image-search-mini", tmp_path).picture_attention(file, "a text")
     with pytest.raises(ConfigError, match="There is no file"):
         trained.picture_attention(tmp_path / "none.png", "a text")
     with pytest.raises(ConfigError, match="image alone"):

@@ -1,1 +1,2 @@
 from tests.web.asking import ask, opened, served  # noqa: F401 - fixtures
+from tests.web.picture_runs import ask_about_pictures, opened_pictures, pictures_served  # noqa: F401 - fixtures

@@ -23,7 +23,7 @@ CAN = {
     "regression": {"classify", "attention", "without_heads", "patch_texts"},
     "tagging": {"tag", "attention", "without_heads", "patch_texts"},
     "answering": {"answer", "attention", "without_heads"},
-    "similarity": {"search", "attention"},
+    "similarity": {"search", "attention", "without_heads"},
 }
 ASKED = {
     "write": {"prompt": "the cat", "length": 3},

@@ -31,7 +31,10 @@ def attention(
     model: ModelArgument,
     text: Annotated[str, typer.Option(help="The text to read; the source of an encoder-decoder.")] = "",
     image: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A picture to read, with --text where it reads both.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A picture to read, with --text where it reads both, or has written it."
+        ),
     ] = None,
     pair: Annotated[
         str, typer.Option(help="A second text; the target of a translator, by default its own translation.")

@@ -65,7 +65,7 @@ def effects(model: Model, inputs: Mapping[str, Any], layers: Mapping[str, int]) 
             with patch(model, {place: _without_own}):
                 without = _outputs(model, inputs, heads)
             for head, output in enumerate(without):
-                changes[HeadName(place, head)] = _moved(model, usual, output)
+                changes[HeadName(place, head)] = moved(model, usual, output)
     return changes
 
 
@@ -110,7 +110,8 @@ def row_by_row(head: Head, hidden: Tensor, tokens: Tokens, *, training: bool) ->
     return [head(hidden[row : row + 1], tokens)[0] for row in range(len(hidden))]
 
 
-def _moved(model: Model, usual: Tensor, without: Tensor) -> float:
+def moved(model: Model, usual: Tensor, without: Tensor) -> float:
+    """How far an output is from the usual one, as `effect_definition` says."""
     if model.head.scores_words:
         return float(divergences(usual, without).mean())
     usual, without = usual.double(), without.double()

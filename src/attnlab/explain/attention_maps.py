@@ -24,6 +24,7 @@ from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model, hidden_states
 from attnlab.model.places import places_of, require_attention
 from attnlab.model.tokens import Tokens
+from attnlab.model.trunks.two_encoders import TwoEncoders
 
 WORDS = 24
 """Random words that come twice, for the kinds of heads that look for a token again."""
@@ -33,7 +34,7 @@ STRONGEST = 3
 
 def attention_weights(model: Model, ids: Tensor, tokens: Tokens | None = None) -> list[Tensor]:
     """The self-attention weights of each layer (B,H,T,S) over ids (B,T), by each rule's plain reference."""
-    with undisturbed(model), capture(model, "layers.*.attention.weights") as seen:
+    with undisturbed(model), capture(model, *weights_places(model)) as seen:
         model(ids, tokens, objective=hidden_states)
     return list(seen.values())
 
@@ -57,6 +58,11 @@ class RowOfText:
     def ids(self) -> list[int]:
         ids: list[int] = self.inputs["ids"][0].tolist()
         return ids
+
+    @property
+    def pictured(self) -> bool:
+        """Whether patches of a picture are read beside the ids."""
+        return self.inputs.get("vectors") is not None
 
 
 @dataclass(frozen=True)
@@ -247,14 +253,15 @@ def strongest(weights: Sequence[float], keys: Sequence[str]) -> list[str]:
 def attention_maps(model: Model, row: RowOfText, *, layer: int = -1, head: int = -1) -> AttentionMaps:
     """The weights of every layer and head on one row, what kind each head is of, and what it is worth."""
     layers = _layers(model, row)
-    near = model.trunk.ways(row.inputs.get("tokens") or Tokens.of(len(row.ids)))[0].near
+    ways = model.trunk.ways(row.inputs.get("tokens") or Tokens.of(len(row.ids)))
+    near = ways[0].near if ways else torch.ones(len(row.ids), len(row.ids), dtype=torch.bool)
     layers = [replace(maps, allowed=_allowed(maps, near)) if _own(maps, row) else maps for maps in layers]
     counts = {layer.heads: layer.weights.shape[0] for layer in layers}
     moved = effects(model, row.inputs, counts)
     own = [place for place, readings in enumerate(layers) if readings.queries is row.words is readings.keys]
     plain = [kind for kind in KINDS if kind not in REPEATED]
     on_text = {p: shares(layers[p].weights, near, row.ids, row.delimiters, plain) for p in own}
-    again = _repeated_shares(model, row) if len(own) == len(layers) else {}
+    again = _repeated_shares(model, row) if ways and len(own) == len(layers) else {}
     readings = []
     for place, maps in enumerate(layers):
         of_kinds = on_text.get(place, {}) | again.get(place, {})
@@ -293,19 +300,24 @@ def _allowed(maps: LayerMaps, near: Tensor) -> Tensor:
     return torch.nn.functional.pad(near.cpu(), (before, 0), value=True)
 
 
-def weights_places(model: Model) -> list[str]:
-    """The weights of every attention layer: an encoder's, then a decoder's, cross-attention included."""
+def weights_places(model: Model, *, pictured: bool = False) -> list[str]:
+    """The weights of every attention layer: an encoder's, then a decoder's, cross-attention included. Of two
+    encoders those of the one that reads: a text, or what is `pictured`."""
     require_attention(model.trunk)
     sides = ("encoder.", "decoder.") if model.trunk.reads_source else ("",)
+    if isinstance(model.trunk, TwoEncoders):
+        sides = ("image.",) if pictured else ("text.",)
     patterns = [f"{side}layers.*.attention.weights" for side in sides]
     patterns += ["decoder.layers.*.cross_attention.weights"] if model.trunk.reads_source else []
     return [name for pattern in patterns for name in fnmatch.filter(places_of(model.trunk), pattern)]
 
 
-def layers_heads(model: Model) -> list[list[HeadName]]:
+def layers_heads(model: Model, *, pictured: bool = False) -> list[list[HeadName]]:
     """Every head of every attention layer, in the order of the maps."""
     places = places_of(model.trunk)
-    layers = [place.replace("attention.weights", "heads") for place in weights_places(model)]
+    layers = [
+        place.replace("attention.weights", "heads") for place in weights_places(model, pictured=pictured)
+    ]
     return [
         [
             HeadName(heads, int(name.removeprefix(f"{heads}.")))
@@ -318,7 +330,7 @@ def layers_heads(model: Model) -> list[list[HeadName]]:
 
 def _layers(model: Model, row: RowOfText) -> list[LayerMaps]:
     """Every attention layer on the row."""
-    names = weights_places(model)
+    names = weights_places(model, pictured=row.pictured)
     with undisturbed(model), capture(model, *names) as seen:
         model(**row.inputs, objective=hidden_states)
     layers = []

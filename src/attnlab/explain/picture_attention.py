@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnlab.documents.nodes import Node, PictureItem, Pictures
 from attnlab.documents.numbers import short
-from attnlab.explain.attention_maps import AttentionMaps, HeadReading
+from attnlab.explain.attention_maps import AttentionMaps, HeadReading, RowOfText
 from attnlab.explain.explanation import Explanation
 
 SHOWN, WORDS = 8, 24
@@ -19,14 +19,30 @@ Weights = list[list[float]]
 
 
 @dataclass(frozen=True)
-class PictureAttention(Explanation):
-    """Attention maps of a row with a picture; `patch` numbers its patches from 1, 0 at all other tokens."""
+class PictureRow:
+    """A picture, as the model sees it (PNG), and the row that it is read in.
 
-    maps: AttentionMaps
+    `patch` numbers the patches of that row from 1, 0 at all other tokens. `readers` are the queries whose
+    look at the picture is shown, by their names, in layers where that row attends to itself; `reading` says
+    which they are. `text` is what a decoder has written there, `by_model` whether by its own choice.
+    """
+
+    row: RowOfText
     picture: bytes
-    """As the model sees it, as PNG."""
     patch: Sequence[int]
     side: int
+    readers: Mapping[int, str]
+    reading: str
+    text: str = ""
+    by_model: bool = False
+
+
+@dataclass(frozen=True)
+class PictureAttention(Explanation):
+    """Attention maps of a row with a picture, and the part of them that is on its patches."""
+
+    maps: AttentionMaps
+    read: PictureRow
 
     kind = "attention"
 
@@ -36,7 +52,25 @@ class PictureAttention(Explanation):
 
     @property
     def remark(self) -> str:
-        return self.maps.remark
+        written = f' The text is what the model writes: "{self.read.text}".' if self.read.by_model else ""
+        return f"{self.maps.remark}{written}"
+
+    @property
+    def patch(self) -> Sequence[int]:
+        return self.read.patch
+
+    @property
+    def side(self) -> int:
+        return self.read.side
+
+    def looks(self, head: HeadReading) -> bool:
+        """Whether the picture is among what a head sees: of a decoder behind an encoder, cross-attention."""
+        return head.name.crosses or not head.name.heads.startswith("decoder.")
+
+    @property
+    def ranked(self) -> list[HeadReading]:
+        """The heads that see the picture, in the order of what the output loses without them."""
+        return [head for head in self.maps.ranked if self.looks(head)]
 
     def over_picture(self, head: HeadReading) -> Tensor:
         """(T, patches) the weights of a head's queries on the patches, row by row of the picture."""
@@ -45,52 +79,64 @@ class PictureAttention(Explanation):
         keys = [before + place for place, number in enumerate(self.patch) if number]
         return layer.weights[head.name.number][:, keys]
 
-    @property
-    def readers(self) -> list[int]:
-        """The tokens whose look at the picture is shown: all that are no patches."""
-        return [place for place, number in enumerate(self.patch) if not number]
+    def readers(self, head: HeadReading) -> Mapping[int, str]:
+        """The queries of a head whose look at the picture is shown, and their names."""
+        if head.name.crosses or head.name.heads.startswith("encoder."):
+            return dict(enumerate(self.maps.layers[head.layer].queries))
+        return self.read.readers
+
+    def by_reader(self, head: HeadReading) -> Tensor:
+        """(readers, patches) the weights of those queries."""
+        return self.over_picture(head)[list(self.readers(head))]
+
+    def share(self, head: HeadReading) -> float:
+        """How much of its readers' weight a head has on the picture."""
+        return float(self.by_reader(head).sum(-1).mean())
 
     @property
-    def asked(self) -> bool:
-        """Whether a layer or a head was asked for."""
-        return (self.maps.shown, self.maps.shown_head) != (-1, -1)
-
-    def worth(self, head: HeadReading) -> float:
-        return head.effect * float(self.over_picture(head)[self.readers].sum(-1).mean())
+    def worded(self) -> HeadReading:
+        """The head whose look is shown word by word: the one that was asked for, else the one that matters
+        most on the picture by what the output loses without it times its weight there. Behind an encoder
+        it is one of cross-attention."""
+        asked = (self.maps.shown, self.maps.shown_head) != (-1, -1)
+        if asked and self.looks(self.maps.chosen):
+            return self.maps.chosen
+        crossing = [head for head in self.ranked if head.name.crosses]
+        return max(crossing or self.ranked, key=lambda head: head.effect * self.share(head))
 
     def of_heads(self) -> Pictures:
         """The heads that the output loses most without, on the picture."""
         items = []
-        for head in self.maps.ranked[:SHOWN]:
-            looks = self.over_picture(head)[self.readers]
-            note = (
-                f"without it {short(head.effect)}; {float(looks.sum(-1).mean()):.0%} of weight on the picture"
+        for head in self.ranked[:SHOWN]:
+            note = f"without it {short(head.effect)}; {self.share(head):.0%} of weight on the picture"
+            items.append(
+                PictureItem(self.read.picture, str(head.name), note, self.cells(self.by_reader(head).mean(0)))
             )
-            items.append(PictureItem(self.picture, str(head.name), note, self.cells(looks.mean(0))))
         return Pictures(
             items,
             title="Where heads look on the picture",
-            note="Means over the tokens that are not patches. The brightest patch has the most weight of its "
-            "head, and what is dark next to none. Heads are in the order of what the output loses without "
-            f"them: {self.maps.effect}.",
+            note=f"{self.read.reading} The brightest patch has the most weight of its head, and what is "
+            "dark next to none. Heads are in the order of what the output loses without them: "
+            f"{self.maps.effect}.",
         )
 
     def of_words(self) -> Pictures:
-        """Each word's look, by the head that was asked for, else by the one that matters most on the picture:
-        what the output loses without it, times its weight there."""
-        head = self.maps.chosen if self.asked else max(self.maps.ranked, key=self.worth)
-        layer = self.maps.layers[head.layer]
-        looks = self.over_picture(head)
+        """Each word's look, by one head."""
+        head = self.worded
+        names, looks = list(self.readers(head).values()), self.by_reader(head)
         items = [
-            PictureItem(
-                self.picture,
-                str(layer.queries[place]),
-                f"{float(looks[place].sum()):.0%} on the picture",
-                self.cells(looks[place]),
-            )
-            for place in self.readers[:WORDS]
+            PictureItem(self.read.picture, name, f"{float(look.sum()):.0%} on the picture", self.cells(look))
+            for name, look in zip(names[:WORDS], looks, strict=False)
         ]
-        return Pictures(items, title=f"Which words look at which patches, by {head.name}")
+        return Pictures(items, title=self.words_title(head))
+
+    def words_title(self, head: HeadReading) -> str:
+        """What is shown word by word: words, or where patches look themselves all tokens."""
+        readers = self.readers(head)
+        of_patches = any(self.patch[place] for place in readers) and not head.name.crosses
+        cut = f"; the first {WORDS} of {len(readers)}" if len(readers) > WORDS else ""
+        whose = "Which tokens" if of_patches else "Which words"
+        return f"{whose} look at which patches, by {head.name}{cut}"
 
     def cells(self, weights: Tensor) -> Weights:
         rows: Weights = weights.reshape(self.side, self.side).tolist()
@@ -100,7 +146,8 @@ class PictureAttention(Explanation):
         return [Pictures(self.of_heads().items[:2], self.of_heads().title), *self.maps.parts()]
 
     def page_parts(self) -> list[Node]:
-        return [self.of_heads(), self.of_words(), *self.maps.page_parts()]
+        of_words = [self.of_words()] if len(self.readers(self.worded)) > 1 else []
+        return [self.of_heads(), *of_words, *self.maps.page_parts()]
 
     def as_json(self) -> dict[str, Any]:
-        return self.maps.as_json() | {"patch": list(self.patch), "side": self.side}
+        return self.maps.as_json() | {"patch": list(self.patch), "side": self.side, "text": self.read.text}

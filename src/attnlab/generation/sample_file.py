@@ -1,13 +1,16 @@
 """What a run writes at each evaluation: the same prompts and seed, so that runs can be read side by side.
 
-A decoder writes from the start token on, an encoder-decoder for the first sources of dev. A masked model
-writes nothing, UniLM's neither: it was only ever asked for words hidden within a text, never for the next.
+A decoder writes from the start token on, an encoder-decoder for the first sources of dev, and whatever
+describes pictures for the first of those. A masked model writes nothing, UniLM's neither: it was only ever
+asked for words hidden within a text, never for the next.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,10 @@ from attnlab.config.visible_text import visible
 from attnlab.data.dataset import Dataset
 from attnlab.data.encode.texts import ends
 from attnlab.data.tokenizers.tokenizer import Tokenizer
+from attnlab.generation.decoder import PlacedPicture
 from attnlab.generation.generate import Written, generate
 from attnlab.generation.rules import Sample
+from attnlab.generation.target_writer import TargetSource, pictures_of
 from attnlab.model.isolation import undisturbed
 from attnlab.model.model import Model
 from attnlab.runs.events import Evaluated, Event
@@ -27,6 +32,14 @@ from attnlab.tasks.task import Task
 
 SAMPLES = 3
 LENGTH = 40
+
+
+@dataclass(frozen=True)
+class ShownSource:
+    """What a sample is written for, and how that is shown."""
+
+    read: TargetSource
+    shown: str
 
 
 class SampleFile:
@@ -43,7 +56,7 @@ class SampleFile:
         *,
         length: int,
         step: int,
-        sources: Sequence[Sequence[int]] = (),
+        sources: Sequence[ShownSource] = (),
     ):
         self.file, self.model, self.tokenizer, self.length = file, model, tokenizer, length
         self.sources = sources
@@ -70,38 +83,59 @@ class SampleFile:
 
     def answers(self) -> list[str]:
         """Each source, and what was written for it."""
-        targets = answered(self.model, self.tokenizer, self.sources, length=self.length)
+        read = [source.read for source in self.sources]
+        targets = answered(self.model, self.tokenizer, read, length=self.length)
         pairs = zip(self.sources, targets, strict=True)
-        return [
-            f"{source_line(self.tokenizer, ids)} → {line(self.tokenizer, new).strip()}" for ids, new in pairs
-        ]
+        return [f"{source.shown} → {line(self.tokenizer, new).strip()}" for source, new in pairs]
 
 
 def sample_files(
     file: Path, model: Model, task: Task, dataset: Dataset, *, length: int, step: int = 0
 ) -> list[SampleFile]:
     """The file of a model that writes; none of one that does not."""
-    if not task.two_stacks and not (model.writes and task.continues):
+    pictured = model.writes and dataset.rows("train").has("pixels")
+    if not task.two_stacks and not pictured and not (model.writes and task.continues):
         return []
-    if dataset.rows("train").has("pixels"):
-        return []  # they would be written without their pictures
-    sources = sources_of(task, dataset) if task.two_stacks else ()
+    sources = pictures_shown(dataset) if pictured else sources_of(task, dataset) if task.two_stacks else ()
     return [SampleFile(file, model, dataset.tokenizer, length=length, step=step, sources=sources)]
 
 
-def sources_of(task: Task, dataset: Dataset) -> list[list[int]]:
-    """What the encoder reads of the first texts of dev, or of train where there is no dev."""
-    rows = dataset.rows("dev" if "dev" in dataset.splits.names else "train")
+def split_shown(dataset: Dataset) -> str:
+    """Dev, or train where there is no dev."""
+    return "dev" if "dev" in dataset.splits.names else "train"
+
+
+def sources_of(task: Task, dataset: Dataset) -> list[ShownSource]:
+    """What the encoder reads of the first texts."""
+    rows = dataset.rows(split_shown(dataset))
     texts = (rows.ragged("ids", row).astype(np.int64) for row in range(min(SAMPLES, len(rows))))
-    return [task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(texts)]
+    read = [task.read(ids, stream_seed(0, "samples", n)).tolist() for n, ids in enumerate(texts)]
+    return [ShownSource(TargetSource(ids), source_line(dataset.tokenizer, ids)) for ids in read]
+
+
+def pictures_shown(dataset: Dataset) -> list[ShownSource]:
+    """The first pictures, by their places, with what is to be written for each."""
+    split = split_shown(dataset)
+    rows = dataset.rows(split)
+    numbers: list[int] = rows.scalars("example")[:SAMPLES].tolist()
+    examples = list(islice(dataset.examples(split), max(numbers, default=-1) + 1))
+    asked = [(examples[number].place, examples[number].target or "") for number in numbers]
+    return [
+        ShownSource(TargetSource.of_rows(rows, row), f"{place} (right: {target})".replace("\n", "⏎"))
+        for row, (place, target) in enumerate(asked)
+    ]
 
 
 def answered(
-    model: Model, tokenizer: Tokenizer, sources: Sequence[Sequence[int]], *, length: int
+    model: Model, tokenizer: Tokenizer, sources: Sequence[TargetSource], *, length: int
 ) -> list[Written]:
     """A text for each source, always with the same chance; `length` is the model's."""
+    ids, pictures = [source.ids for source in sources], pictures_of(sources)
+    if not model.trunk.reads_source:
+        return written(model, tokenizer, ids, length=length, pictures=pictures)
     start, _ = ends(tokenizer)
-    return written(model, tokenizer, [[start]] * len(sources), length=length, sources=sources)
+    prompts = [[start]] * len(sources)
+    return written(model, tokenizer, prompts, length=length, sources=ids, pictures=pictures)
 
 
 def sampled(model: Model, tokenizer: Tokenizer, *, length: int, number: int) -> list[Written]:
@@ -117,12 +151,13 @@ def written(
     *,
     length: int,
     sources: Sequence[Sequence[int]] | None = None,
+    pictures: Sequence[PlacedPicture] | None = None,
 ) -> list[Written]:
     stop = {token for token in (tokenizer.target.specials.stop,) if token is not None}
     rule = Sample(temperature=0.8, top_p=0.95)
     room = max(length - len(prompts[0]), 1)
     settings: dict[str, Any] = {"rule": rule, "length": min(LENGTH, room), "stop": stop, "sources": sources}
-    return generate(model, prompts, seed=stream_seed(0, "samples"), **settings)
+    return generate(model, prompts, pictures=pictures, seed=stream_seed(0, "samples"), **settings)
 
 
 def line(tokenizer: Tokenizer, sample: Written) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from attnlab.metrics.metric import Examples, Floats, Mean, Metric, Share, ratio
+from attnlab.metrics.metric import Examples, Floats, Mean, Metric, ShareOfExamples, ratio
 
 BINS = 15
 
@@ -35,7 +35,7 @@ class ClassScores:
         return cls(name, int(true), int(predicted), *shares)
 
 
-class Accuracy(Share):
+class Accuracy(ShareOfExamples):
     """Accuracy: the share of examples whose most probable class is the right one.
 
     Formula: Σ [argmax p = label] / n, with Wilson's interval, or the jackknife's where rows share a group.

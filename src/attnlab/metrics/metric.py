@@ -183,7 +183,7 @@ class Mean(Metric):
         return ratio(sums[..., 0], sums[..., 1])
 
 
-class Share(Mean):
+class ShareOfExamples(Mean):
     """A share of examples, of which each counts or does not: its interval is Wilson's, or the jackknife's
     where some examples are of one cluster."""
 

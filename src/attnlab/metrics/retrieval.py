@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnlab.metrics.metric import Examples, Floats, Mean, Share
+from attnlab.metrics.metric import Examples, Floats, Mean, ShareOfExamples
 
 AT_ONCE = 256
 """Queries that are scored at a time."""
@@ -17,7 +17,7 @@ ScoresOf = Callable[[slice], NDArray[Any]]
 """The scores (queries, passages) of some of the queries."""
 
 
-class RecallAt1(Share):
+class RecallAt1(ShareOfExamples):
     """Recall@1: the share of queries whose own passage is the nearest of all.
 
     Formula: Σ [rank ≤ 1] / n, with Wilson's interval, or the jackknife's where queries share a passage; rank

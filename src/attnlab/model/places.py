@@ -14,7 +14,8 @@
     final                         (B,T,D)   what the output head sees
 
 Cross-attention has the places of attention under `layers.N.cross_attention` and `layers.N.cross_heads`. An
-encoder-decoder puts `encoder.` or `decoder.` before each name. `*` stands for any one part of a name.
+encoder-decoder puts `encoder.` or `decoder.` before each name, two encoders `image.` or `text.`. `*` stands
+for any one part of a name.
 
 A recurrent trunk has embedding, input and output of each layer (what it hands up, not its state), final, and
 where it attends to a source the places of cross-attention under its last layer.
@@ -37,6 +38,7 @@ from attnlab.model.stack import Stack
 from attnlab.model.trunks.recurrent import Recurrent, RecurrentStack
 from attnlab.model.trunks.transformer import transformer_of
 from attnlab.model.trunks.trunk import Trunk
+from attnlab.model.trunks.two_encoders import TwoEncoders
 
 INSIDE = ("queries", "keys", "values", "weights")
 
@@ -56,7 +58,8 @@ def places_of(trunk: Trunk) -> dict[str, Place]:
     if isinstance(trunk, Recurrent):
         stacks = {side: _of_recurrent(stack, trunk) for side, stack in trunk.stacks().items()}
     else:
-        stacks = {side: _of_stack(stack) for side, stack in transformer_of(trunk).stacks().items()}
+        whole = trunk if isinstance(trunk, TwoEncoders) else transformer_of(trunk)
+        stacks = {side: _of_stack(stack) for side, stack in whole.stacks().items()}
     return {
         (f"{side}.{name}" if len(stacks) > 1 else name): place
         for side, places in stacks.items()

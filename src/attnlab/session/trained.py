@@ -19,6 +19,7 @@ from attnlab.data.corpora.records import ANSWER_COLUMNS, Columns, Names
 from attnlab.data.dataset import Dataset, no_progress
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cut
+from attnlab.data.images.picture import Picture
 from attnlab.data.labels import Labels
 from attnlab.data.passage_index import Hit
 from attnlab.data.tokenizers.tokenizer import Tokenizer
@@ -304,7 +305,7 @@ class Trained(Session):
 
     def candidates(
         self,
-        texts: str | Path | bytes | Sequence[str | Path | bytes],
+        texts: str | Path | bytes | Sequence[str | Path | bytes | Picture],
         *,
         best: int = BEAM,
         beam: int = BEAM,
@@ -352,9 +353,10 @@ class Trained(Session):
         return self.reading.attention(text, pair, layer=layer, head=head)
 
     def picture_attention(
-        self, image: str | Path, text: str = "", *, layer: int = -1, head: int = -1
+        self, image: str | Path | Picture, text: str = "", *, layer: int = -1, head: int = -1
     ) -> PictureAttention:
-        """Where each head looks on a picture (its file), with a text where the model reads both."""
+        """Where each head looks on a picture (its file), with a text where the model reads both; of a model
+        that writes for pictures the text that it has written, by default what it writes."""
         return picture_attention(self, image, text, layer=layer, head=head)
 
     def heads(

@@ -22,6 +22,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 COOKIE = "attnlab"
 LARGEST_BODY = 1 << 20
+LARGEST_QUESTION = 15 << 20
+"""Of a question to a model: a picture of 10 MB as base64, and a text."""
+QUESTIONS = "/api/ask/"
 SAFE = ("GET", "HEAD", "OPTIONS")
 POLICY = (
     "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -92,7 +95,7 @@ class Guard:
             return await _answer(send, 403, refusal)
         if self.door.token and not self.has_token(headers):
             return await self.admit(scope, send)
-        return await self.app(scope, limited(headers, receive), with_headers(send))
+        return await self.app(scope, limited(largest_body(scope), receive), with_headers(send))
 
     def refusal(self, scope: Scope, headers: dict[str, str]) -> str:
         """Why a request is refused; nothing where it is not."""
@@ -105,8 +108,8 @@ class Guard:
         origin = headers.get("origin", "")
         if urlsplit(origin).netloc.lower() != host.lower() or not origin.startswith("http"):
             return "Only this page may change things here: the request is of another origin, or of none."
-        if int(headers.get("content-length") or 0) > LARGEST_BODY:
-            return f"The request is too large: limit {LARGEST_BODY:,} bytes."
+        if int(headers.get("content-length") or 0) > (most := largest_body(scope)):
+            return f"The request is too large: limit {most:,} bytes."
         return ""
 
     def has_token(self, headers: dict[str, str]) -> bool:
@@ -131,7 +134,12 @@ class Guard:
         return await _answer(send, 303, "", headers)
 
 
-def limited(headers: dict[str, str], receive: Receive) -> Receive:
+def largest_body(scope: Scope) -> int:
+    """How many bytes a request to this address may have."""
+    return LARGEST_QUESTION if scope["path"].startswith(QUESTIONS) else LARGEST_BODY
+
+
+def limited(most: int, receive: Receive) -> Receive:
     """A body is read up to its limit, whatever its header says."""
     seen = 0
 
@@ -139,7 +147,7 @@ def limited(headers: dict[str, str], receive: Receive) -> Receive:
         nonlocal seen
         message = await receive()
         seen += len(message.get("body", b""))
-        return message if seen <= LARGEST_BODY else {"type": "http.disconnect"}
+        return message if seen <= most else {"type": "http.disconnect"}
 
     return receive_limited
 

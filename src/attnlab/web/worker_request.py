@@ -20,6 +20,11 @@ LONGEST_TEXT = 100_000
 
 
 @dataclass(frozen=True)
+class NoValues:
+    """The run alone is asked about."""
+
+
+@dataclass(frozen=True)
 class WorkerRequest:
     """`root` is the folder that is served: nothing outside it is read. `open` gives the model of a run."""
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attnlab.data.encode import ENCODINGS
 from attnlab.model.heads.sentence import Sentence
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.web.actions import Answer
-from attnlab.web.worker_request import WorkerRequest
+from attnlab.web.actions.pictures import picture_facts
+from attnlab.web.worker_request import NoValues, WorkerRequest
 
 if TYPE_CHECKING:
     from attnlab.session.trained import Trained
-
-
-@dataclass(frozen=True)
-class NoValues:
-    """The run alone is asked about."""
 
 
 def facts(asked: WorkerRequest) -> Answer:
@@ -29,6 +24,7 @@ def facts(asked: WorkerRequest) -> Answer:
         "can": abilities(trained),
         "labels": list(labels.names),
         "pairs": "pair" in ENCODINGS[trained.config.data.encoding.kind].uses,
+        "pictures": picture_facts(asked),
         "mask": "[MASK]" if trained.fills else "",
         "reads_source": trained.reads_source,
         "longest": trained.config.longest_text,
@@ -49,17 +45,19 @@ def abilities(trained: Trained) -> dict[str, bool]:
     labels = says and not task.predicts_words
     tags, answers = labels and "tags" in trained.parts, labels and isinstance(task, AnswerSpans)
     vectors = isinstance(model.head, Sentence) or trained.headless
-    looks = bool(model.trunk.attentions()) and not pictured
+    looks = bool(model.trunk.attentions())
     return {
         "write": says and task.predicts_words and model.writes and not pictured and not trained.translates,
         "fill": says and trained.fills,
-        "classify": labels and not (tags or answers or vectors or pictured),
+        "classify": labels and not (tags or answers or vectors),
         "tag": tags,
         "answer": answers,
         "translate": says and trained.translates and not pictured,
+        "caption": says and trained.captions,
         "search": vectors and not pictured,
+        "search_pictures": vectors and trained.config.model.modalities == ("image", "text"),
         "losses": says and (trained.continues or trained.fills) and not pictured,
         "attention": looks,
-        "without_heads": looks and says and not vectors,
+        "without_heads": looks and (says or vectors),
         "patch_texts": says and not vectors and not answers and not pictured,
     }

@@ -20,8 +20,7 @@ from attnlab.studies.runner import read_study_record
 from attnlab.studies.spec import OF_STUDY, Study
 from attnlab.studies.study_files import adjusted, load_study
 from attnlab.web.actions import Answer
-from attnlab.web.actions.facts import NoValues
-from attnlab.web.worker_request import WorkerRequest
+from attnlab.web.worker_request import NoValues, WorkerRequest
 
 
 @dataclass(frozen=True)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from torch import Tensor
 
 from attnlab.config.values import ConfigError
+from attnlab.config.visible_text import visible
 from attnlab.data.inspection import shown
 from attnlab.explain import attention_page
-from attnlab.explain.ablation import HeadName, divergences, effect_definition, outputs_without
-from attnlab.explain.attention_maps import RowOfText, layers_heads
+from attnlab.explain.ablation import HeadName, divergences, effect_definition, moved, outputs_without
+from attnlab.explain.attention_maps import RowOfText, attention_maps, layers_heads
+from attnlab.explain.picture_attention import WORDS, PictureAttention, PictureRow
 from attnlab.explain.text_patching import patch_texts as patch_rows
 from attnlab.model.capture import patch
+from attnlab.model.heads.sentence import Sentence
+from attnlab.session.picture_reading import picture_row
 from attnlab.web.actions import Answer
-from attnlab.web.actions.predict import predicted
+from attnlab.web.actions.pictures import as_base64, asked_picture, text_beside
+from attnlab.web.actions.predict import ClassifyValues, predicted, what_is_read
 from attnlab.web.worker_request import WorkerRequest
 
 if TYPE_CHECKING:
@@ -27,19 +31,23 @@ MOST_WEIGHTS = 24_000_000
 TOP = 5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RowValues:
-    text: str
+    """A text, or two; a `picture`, and a text where the model reads both or has written it."""
+
+    text: str = ""
     pair: str = ""
+    picture: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class WithoutValues:
+@dataclass(frozen=True, kw_only=True)
+class WithoutValues(RowValues):
     """`heads` are pairs of a layer and a head, both as `attention` numbers them."""
 
-    text: str
     heads: tuple[tuple[int, ...], ...]
-    pair: str = ""
+
+
+Values = TypeVar("Values", bound=RowValues)
 
 
 @dataclass(frozen=True)
@@ -55,19 +63,75 @@ class PatchValues:
 
 
 def attention(asked: WorkerRequest) -> Answer:
-    """What the interactive figure of attention maps is drawn from."""
-    values, trained = asked.read(RowValues), asked.trained
-    pair = pair_of(trained, values.text, values.pair)
-    refuse_many_weights(trained, trained.reading.row(values.text, pair))
-    maps = trained.attention(values.text, pair)
-    return {
+    """What the interactive figure of attention maps is drawn from; of a picture also what is drawn on it."""
+    values, trained = with_pair(asked.trained, asked.read(RowValues)), asked.trained
+    read = row_asked(asked, values)
+    row = read.row if isinstance(read, PictureRow) else read
+    refuse_many_weights(trained, row)
+    maps = attention_maps(trained.model, row)
+    shown = {
         "maps": attention_page.page_data(maps),
-        "weights": b64encode(attention_page.quantised(maps)).decode(),
-        "pair": pair,
+        "weights": as_base64(attention_page.quantised(maps)),
         "headline": maps.headline,
-        "remark": maps.remark,
         "notes": attention_page.notes(maps),
     }
+    if not isinstance(read, PictureRow):
+        read_text = {"text": values.text, "pair": values.pair}
+        return shown | read_text | {"picture": None, "remark": maps.remark}
+    looks = PictureAttention(maps, read)
+    about = {"picture": on_picture(looks), "remark": looks.remark}
+    return shown | about | {"text": read.text or values.text, "pair": ""}
+
+
+def row_asked(asked: WorkerRequest, values: RowValues) -> RowOfText | PictureRow:
+    """What is read: a text, a pair, or a picture."""
+    trained = asked.trained
+    pictured = trained.config.model.picture is not None
+    if not pictured or (text_beside(trained) == "instead" and values.text.strip()):
+        return trained.reading.row(values.text, values.pair)
+    return picture_row(trained, asked_picture(asked, values.picture).image, values.text)
+
+
+def on_picture(looks: PictureAttention) -> Answer:
+    """The heads that see a picture, in the order of what the output loses without them: where each looks, as
+    a whole and word by word."""
+    return {
+        "png": as_base64(looks.read.picture),
+        "side": looks.side,
+        "reading": looks.read.reading,
+        "measure": looks.maps.effect,
+        "worded": [looks.worded.layer, looks.worded.name.number],
+        "heads": [
+            {
+                "layer": head.layer,
+                "head": head.name.number,
+                "name": str(head.name),
+                "effect": head.effect,
+                "share": looks.share(head),
+                "title": looks.words_title(head),
+                "cells": rounded(looks.by_reader(head).mean(0)),
+                "words": [
+                    {"text": visible(word), "share": float(look.sum()), "cells": rounded(look)}
+                    for word, look in zip(
+                        list(looks.readers(head).values())[:WORDS], looks.by_reader(head), strict=False
+                    )
+                ],
+            }
+            for head in looks.ranked
+        ],
+    }
+
+
+def rounded(weights: Tensor) -> list[float]:
+    """To four digits, which is finer than a shade."""
+    return [float(f"{weight:.4g}") for weight in weights.tolist()]
+
+
+def with_pair(trained: Trained, values: Values) -> Values:
+    """The same with the second text, where a model of texts writes it itself."""
+    if trained.config.model.picture is not None:
+        return values
+    return replace(values, pair=pair_of(trained, values.text, values.pair))
 
 
 def pair_of(trained: Trained, text: str, pair: str) -> str:
@@ -76,7 +140,7 @@ def pair_of(trained: Trained, text: str, pair: str) -> str:
 
 
 def refuse_many_weights(trained: Trained, row: RowOfText) -> None:
-    heads = sum(map(len, layers_heads(trained.model)))
+    heads = sum(map(len, layers_heads(trained.model, pictured=row.pictured)))
     longest = max(len(row.words), len(row.source_words))
     if (size := heads * longest**2) > MOST_WEIGHTS:
         fewer = int((MOST_WEIGHTS / heads) ** 0.5)
@@ -87,20 +151,27 @@ def refuse_many_weights(trained: Trained, row: RowOfText) -> None:
 
 
 def without_heads(asked: WorkerRequest) -> Answer:
-    """The output with all heads and without some. Of words their probabilities place by place, else
-    labels."""
-    values, trained = asked.read(WithoutValues), asked.trained
-    heads = chosen_heads(trained, values.heads)
-    if not trained.task.predicts_words:
-        before, notes = predicted(trained, values.text, values.pair)
+    """The output with all heads and without some. Of words their probabilities place by place, else labels;
+    of a vector how far it moves."""
+    values, trained = with_pair(asked.trained, asked.read(WithoutValues)), asked.trained
+    vectors = isinstance(trained.model.head, Sentence) or trained.headless
+    if not trained.task.predicts_words and not vectors:
+        heads = chosen_heads(trained, values.heads)
+        given = what_is_read(asked, ClassifyValues(values.text, values.pair, values.picture))
+        before, notes = predicted(trained, given)
         with patch(trained.model, {head.place: 0 for head in heads}):
-            after, _ = predicted(trained, values.text, values.pair)
+            after, _ = predicted(trained, given)
         return {"heads": list(map(str, heads)), "before": before, "after": after, "notes": notes}
-    row = trained.reading.row(values.text, pair_of(trained, values.text, values.pair))
+    read = row_asked(asked, values)
+    row = read.row if isinstance(read, PictureRow) else read
+    heads = chosen_heads(trained, values.heads, pictured=row.pictured)
     usual, without = outputs_without(trained.model, row.inputs, heads)
+    about = {"heads": list(map(str, heads)), "measure": effect_definition(trained.model)}
+    if vectors:
+        return about | {"moved": moved(trained.model, usual, without)}
+    words = list(read.readers.values()) if isinstance(read, PictureRow) else row.words
     change = divergences(usual, without)
-    return {
-        "heads": list(map(str, heads)),
+    return about | {
         "tokens": [
             {
                 "text": word,
@@ -108,15 +179,16 @@ def without_heads(asked: WorkerRequest) -> Answer:
                 "before": ranked(trained, old),
                 "after": ranked(trained, new),
             }
-            for word, nats, old, new in zip(row.words, change, usual, without, strict=True)
+            for word, nats, old, new in zip(words, change, usual, without, strict=True)
         ],
         "mean": float(change.mean()),
-        "measure": effect_definition(trained.model),
     }
 
 
-def chosen_heads(trained: Trained, wanted: tuple[tuple[int, ...], ...]) -> list[HeadName]:
-    layers = layers_heads(trained.model)
+def chosen_heads(
+    trained: Trained, wanted: tuple[tuple[int, ...], ...], *, pictured: bool = True
+) -> list[HeadName]:
+    layers = layers_heads(trained.model, pictured=pictured)
     chosen = []
     for pair in wanted:
         layer, head = pair if len(pair) == 2 else (-1, -1)

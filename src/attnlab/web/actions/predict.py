@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
 
 from attnlab.config.ranges import Range
 from attnlab.config.values import ConfigError
 from attnlab.data.example import words_in
 from attnlab.session.filling import sentence
 from attnlab.web.actions import Answer
+from attnlab.web.actions.pictures import asked_picture, text_beside
 from attnlab.web.worker_request import WorkerRequest
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ class TextValues:
 
 
 @dataclass(frozen=True)
+class ClassifyValues:
+    """A text, or two; a `picture`, with its text where the model reads both."""
+
+    text: str = ""
+    pair: str = ""
+    picture: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class QuestionValues:
     question: str
     passage: str
@@ -47,8 +57,8 @@ def fill(asked: WorkerRequest) -> Answer:
 
 def classify(asked: WorkerRequest) -> Answer:
     """The probability of each label, the largest first; of a regression its number."""
-    values = asked.read(TextValues)
-    prediction, notes = predicted(asked.trained, values.text, values.pair)
+    values = asked.read(ClassifyValues)
+    prediction, notes = predicted(asked.trained, what_is_read(asked, values))
     ranked = sorted(prediction.scores.items(), key=lambda score: -score[1])
     return {
         "answer": prediction.answer,
@@ -62,7 +72,7 @@ def tag(asked: WorkerRequest) -> Answer:
     """The words of a text, each with the label of the span that it is in, and the spans by their
     characters."""
     values = asked.read(TextValues)
-    prediction, notes = predicted(asked.trained, values.text, values.pair)
+    prediction, notes = predicted(asked.trained, text_or_pair(values.text, values.pair))
     if prediction.spans is None:
         raise ConfigError("This model labels texts, not their words; ask for the labels of the text.")
     words = [
@@ -97,12 +107,26 @@ def answer(asked: WorkerRequest) -> Answer:
     }
 
 
-def predicted(trained: Trained, text: str, pair: str) -> tuple[Prediction, list[str]]:
-    """What is predicted of a text or a pair, and what a person should know of it, such as what was cut
-    off."""
+def what_is_read(asked: WorkerRequest, values: ClassifyValues) -> Any:
+    """What a prediction is asked of: a text, a pair, a picture, or a picture and its text."""
+    trained = asked.trained
+    if trained.config.model.picture is None:
+        return text_or_pair(values.text, values.pair)
+    image = asked_picture(asked, values.picture).image
+    return (image, values.text) if text_beside(trained) == "needed" else image
+
+
+def text_or_pair(text: str, pair: str) -> str | tuple[str, str]:
+    return (text, pair) if pair else text
+
+
+def predicted(trained: Trained, given: Any) -> tuple[Prediction, list[str]]:
+    """What is predicted of a text, a pair or a picture, and what a person should know of it, such as what was
+    cut off."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        (prediction,) = trained.predict([(text, pair) if pair else text])
+        (prediction,) = trained.predict([given])
     if prediction.unread:
-        raise ConfigError(f"Nothing can be predicted of this text: {prediction.unread}.")
+        kind = "text" if trained.config.model.picture is None else "picture"
+        raise ConfigError(f"Nothing can be predicted of this {kind}: {prediction.unread}.")
     return prediction, [str(warning.message) for warning in caught]

@@ -3,7 +3,9 @@
 import * as address from "/static/address.js";
 import { announce, stream } from "/static/live.js";
 import { drawAttention } from "/static/attention.js";
-import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, remember, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
+import { TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, remember, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
+import { HeatMap } from "/static/heat_map.js";
+import { PictureField, PictureHeads, besideIt, withPicture } from "/static/pictures.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");
@@ -23,6 +25,8 @@ const looking = (facts) => {
   byId("heads").querySelector(".pair").hidden = !(facts.pairs || facts.reads_source);
   const row = new TokenRow(byId("without-tokens"), (n) => panel.replaceChildren(...beforeAndAfter(tokens[n])));
   let tokens = [];
+  const field = new PictureField(form("heads"), facts, place, (seen) => facts.pictures.text === "needed" && besideIt(byId("read-text"), seen.text));
+  if (facts.pictures) askAboutPicture(facts.pictures.text);
 
   const name = (key) => {
     const [layer, head] = key.split(",").map(Number);
@@ -31,6 +35,7 @@ const looking = (facts) => {
 
   const showRemoved = () => {
     const key = drawn.chosen.join(",");
+    drawn.looks?.mark(key, gone);
     remove.hidden = !facts.can.without_heads;
     remove.setAttribute("aria-pressed", String(gone.has(key)));
     remove.textContent = gone.has(key) ? `Bring back ${name(key)}` : `Remove ${name(key)}`;
@@ -60,19 +65,31 @@ const looking = (facts) => {
     if (!gone.size) { byId("without").hidden = true; return; }
     const heads = [...gone].map((key) => key.split(",").map(Number));
     try {
-      const done = await stream(place.replace("{}", "without_heads"), { text: drawn.text, pair: drawn.pair, heads }, () => {}, own.signal);
-      done.tokens ? showWords(done) : showLabels(done);
+      const done = await stream(place.replace("{}", "without_heads"), { ...drawn.given, text: drawn.text, pair: drawn.pair, heads }, () => {}, own.signal);
+      "moved" in done ? showMoved(done) : done.tokens ? showWords(done) : showLabels(done);
       byId("without").hidden = false;
     } catch (error) {
       if (error.name !== "AbortError") byId("removing-said").textContent = error.message;
     }
   }, 100);
 
+  const without = (done) => `Without ${done.heads.length === 1 ? done.heads[0] : `${done.heads.length} heads`}`;
+
+  const showMoved = (done) => {
+    byId("without-title").textContent = `${without(done)}: ${short(done.moved)}`;
+    row.clear();
+    panel.replaceChildren();
+    byId("without-labels").replaceChildren();
+    byId("without-key").replaceChildren();
+    byId("without-note").textContent = `${done.measure[0].toUpperCase()}${done.measure.slice(1)}.`;
+    announce(byId("without-title").textContent);
+  };
+
   const showWords = (done) => {
     const chosen = row.chosen;
     tokens = done.tokens;
     const largest = Math.max(...tokens.map((token) => token.divergence), 1e-9);
-    byId("without-title").textContent = `Without ${done.heads.length === 1 ? done.heads[0] : `${done.heads.length} heads`}: ${short(done.mean)} nats`;
+    byId("without-title").textContent = `${without(done)}: ${short(done.mean)} nats`;
     row.clear();
     tokens.forEach((token) => {
       const share = token.divergence / largest;
@@ -94,7 +111,7 @@ const looking = (facts) => {
 
   const showLabels = (done) => {
     const [before, after] = [done.before, done.after];
-    byId("without-title").textContent = `Without ${done.heads.length === 1 ? done.heads[0] : `${done.heads.length} heads`}`;
+    byId("without-title").textContent = without(done);
     row.clear();
     byId("without-key").replaceChildren();
     byId("without-note").textContent = "";
@@ -112,14 +129,15 @@ const looking = (facts) => {
   };
 
   let frames = null;
-  question(form("heads"), place, async ({ text, pair }, ask) => {
-    const given = facts.pairs || facts.reads_source ? { text, pair } : { text };
+  question(form("heads"), place, async ({ pair, ...values }, ask) => {
+    const given = facts.pictures ? await withPicture(values, field) : facts.pairs || facts.reads_source ? { ...values, pair } : values;
     const done = await ask("attention", given);
+    if (done.picture) done.maps.chosen = done.picture.worded;
     frames?.abort();
     frames = new AbortController();
     gone = new Set();
     byId("without").hidden = true;
-    drawn = { maps: done.maps, text, pair: done.pair, chosen: done.maps.chosen, usual: done.maps.chosen.join() };
+    drawn = { maps: done.maps, given, text: done.text, pair: done.pair, chosen: done.maps.chosen, usual: done.maps.chosen.join() };
     if (known(wanted.get("head") ?? "")) drawn.chosen = done.maps.chosen = wanted.get("head").split(",").map(Number);
     if (facts.can.without_heads) gone = new Set((wanted.get("without") ?? "").split(" ").filter(known));
     wanted = new URLSearchParams();
@@ -128,7 +146,14 @@ const looking = (facts) => {
     byId("heads-remark").textContent = done.remark;
     byId("heads-notes").textContent = done.notes;
     host.replaceChildren(byId("maps-frame").content.cloneNode(true));
-    drawAttention(done.maps, unpacked(done.weights), { signal: frames.signal, onChoose: (layer, head) => { drawn.chosen = [layer, head]; keep(); showRemoved(); } });
+    drawAttention(done.maps, unpacked(done.weights), { signal: frames.signal, onChoose: (layer, head) => { drawn.chosen = [layer, head]; keep(); showRemoved(); drawn.looks?.words(); } });
+    byId("on-picture").hidden = !done.picture;
+    if (done.picture) {
+      const choose = (key) => host.querySelector(`.small-row [data-head="${key}"]`).click();
+      drawn.looks = new PictureHeads(byId("on-picture"), done.picture, { choose, remove: toggle, signal: frames.signal });
+      drawn.looks.mark(drawn.chosen.join(), gone);
+      await drawn.looks.draw();
+    }
     keep();
     showRemoved();
     if (gone.size) compare();
@@ -142,6 +167,19 @@ const looking = (facts) => {
   restore.addEventListener("click", () => { gone = new Set(); keep(); showRemoved(); remove.focus(); compare(); });
 };
 
+// What a text is for, where a model reads pictures.
+const BESIDE = {
+  needed: "Text that is read with it",
+  written: "What it has written (empty: what it writes itself)",
+  instead: "or a text instead of the picture",
+};
+const askAboutPicture = (text) => {
+  const area = byId("read-text");
+  area.value = area.defaultValue = "";
+  area.closest(".field").hidden = text === "none";
+  byId("heads").querySelector('label[for="read-text"]').textContent = BESIDE[text] ?? "";
+  byId("heads").querySelector(".pair").hidden = true;
+};
 // ---------------------------------------------------------------- two texts
 const patching = (facts) => {
   let [streams, heads] = [null, null];

@@ -109,10 +109,15 @@ export const send = async (place, values = {}) => {
   return content;
 };
 
+// The sentence of an answer that is no answer: JSON of a view, or plain text of the guard.
+const refusal = (text) => {
+  try { return JSON.parse(text).error; } catch { return text || null; }
+};
+
 // Parts of an answer as they come: a JSON object a line.
 export const stream = async (place, values, part, signal) => {
   const answer = await fetch(place, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values), signal });
-  if (!answer.ok) throw new Error((await answer.json().catch(() => ({}))).error ?? `The server answered ${answer.status}.`);
+  if (!answer.ok) throw new Error(refusal(await answer.text()) ?? `The server answered ${answer.status}.`);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let [rest, last] = ["", null];
   for (;;) {

@@ -2,7 +2,8 @@
 // Parts without a model: queries and weights, masks, positions and feature maps, drawn anew as their options change.
 import { announce } from "/static/live.js";
 import * as address from "/static/address.js";
-import { HeatMap, byId, fixed, make, percent, question, remember, sections, settled, shade, short } from "/static/asking.js";
+import { byId, fixed, make, percent, question, remember, sections, settled, shade, short } from "/static/asking.js";
+import { HeatMap } from "/static/heat_map.js";
 
 const PLACE = "/api/ask/{}";
 const form = (name) => byId(name).querySelector("form");

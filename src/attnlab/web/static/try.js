@@ -1,7 +1,10 @@
 "use strict";
 // A model is asked for what it was trained for.
 import { announce } from "/static/live.js";
-import { HeatMap, TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
+import { TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
+import { HeatMap } from "/static/heat_map.js";
+import { PictureField, besideIt, withPicture } from "/static/pictures.js";
+import { captioning, searchingPictures } from "/static/try_pictures.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");
@@ -71,8 +74,14 @@ const filling = () => {
 // ---------------------------------------------------------------- labels
 const classifying = (facts) => {
   byId("classify").querySelector(".pair").hidden = !facts.pairs;
-  question(form("classify"), place, async ({ text, pair }, ask) => {
-    const done = await ask("classify", facts.pairs ? { text, pair } : { text });
+  const text = byId("classified");
+  const field = new PictureField(form("classify"), facts, place, (seen) => besideIt(text, seen.text));
+  const alone = facts.pictures && facts.pictures.text !== "needed";
+  text.closest(".field").hidden = alone;
+  question(form("classify"), place, async ({ pair, ...values }, ask) => {
+    const given = facts.pictures ? await withPicture(values, field) : { text: values.text };
+    if (alone) delete given.text;
+    const done = await ask("classify", facts.pairs ? { ...given, pair } : given);
     const chosen = [done.answer].flat();
     const rows = done.scores.map(({ label, probability }) => ({ chosen: chosen.includes(label), cells: [make("bdi", {}, label), percent(probability), bar(probability)] }));
     const answer = typeof done.answer === "number" ? short(done.answer) : chosen.join(", ") || "none of the labels";
@@ -183,14 +192,14 @@ const scoring = () => {
   });
 };
 
-const asking = { write: writing, fill: filling, classify: classifying, tag: tagging, answer: answering, search: searching, translate: translating, losses: scoring };
+const asking = { write: writing, fill: filling, classify: classifying, tag: tagging, answer: answering, search: searching, caption: captioning, search_pictures: searchingPictures, translate: translating, losses: scoring };
 const facts = await openModel(place);
 if (facts) {
   const names = Object.keys(asking).filter((name) => facts.can[name]);
-  names.forEach((name) => asking[name](facts));
+  names.forEach((name) => asking[name](facts, place));
   if (names.length) sections(names);
   else {
-    byId("nothing").textContent = "This model reads pictures, or gives only vectors: ask it in Python or on the command line (attnlab predict, attnlab search).";
+    byId("nothing").textContent = "This model says nothing that can be shown here: ask it in Python or on the command line (attnlab predict, attnlab search).";
     byId("nothing").hidden = false;
   }
 }
