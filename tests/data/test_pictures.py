@@ -223,6 +223,18 @@ def test_a_picture_that_breaks_while_it_is_decoded_is_named(tmp_path):
 
 
 # ---------------------------------------------------------------- rows and batches
+@pytest.mark.parametrize("encoding", ["single", "image_text"])
+@pytest.mark.parametrize("columns", [{}, {"group": "text"}])
+def test_pictures_without_texts_are_not_read_as_empty_texts(tmp_path, encoding, columns):
+    """A column that is named for one part, such as the group, is no other part's."""
+    rows = [{"image": stored(noise(n)), "label": "ab"[n % 2], "text": f"picture {n}"} for n in range(12)]
+    given = rows if columns else [{key: row[key] for key in ("image", "label")} for row in rows]
+    corpus = Choice("files", {"path": str(table(tmp_path, given)), **columns})
+    settings = DataSettings(corpus=corpus, encoding=Choice(encoding), tokenizer=Choice("word"), length=16)
+    with pytest.raises(DataError, match="reads texts, and the pictures of these rows have none"):
+        Dataset(settings, pictures=PictureGrid(8, 4)).rows("train")
+
+
 def test_rows_hold_bytes_and_batches_numbers_from_minus_one_to_one(tmp_path):
     rows = [
         {"image": {"bytes": stored(noise(n)), "path": None}, "text": "ab"[n], "label": "xy"[n]}

@@ -102,6 +102,8 @@ class Encoding(ABC):
     two_vocabularies = False
     pictured = False
     """Whether rows have a picture, so that the model must have `image` among its inputs."""
+    with_text = True
+    """Whether rows have a text that is read."""
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ class Pictured(Encoding):
     picture's first frame in colour, what is transparent on white, is resized to the model's size by `fit`."""
 
     pictured = True
+    with_text = False
 
     def __init__(
         self,
@@ -138,6 +139,7 @@ class ImageText(Pictured):
     """
 
     labelled = True
+    with_text = True
 
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
         texts = self.tokenizer.encode_sized([example.text for example in chunk])
@@ -200,6 +202,7 @@ class ImagePrefix(ImageText):
     describes what it is shown: the picture is its prefix (task prefix).
     """
 
+    with_text = False
     uses = ("target",)
     labelled = False
 
