@@ -167,8 +167,8 @@ NOTES: Mapping[str, str] = {
     "unfinished_run": "{folder} is {status} at step {step}.",
     "single_runs": "Single runs: seed noise is unknown; only a study with several seeds can separate it.",
     "texts_not_paired": "Scores of written texts are not compared text by text: {folder}: {why}.",
-    "not_learned": "{arm} has not learned to recall (accuracy {accuracy:.2f}, a guess among the values shown "
-    "{guess:.2f}): train longer before its rule is judged.",
+    "not_learned": "{arm} cannot be told from a guess (accuracy {accuracy:.2f}, a guess {guess:.2f}): train "
+    "longer before it is judged.",
     "other_tasks": "Dev loss, perplexity, train loss and bits per byte are each task's own and are not "
     "compared across tasks; hidden words and time are.",
     "told": "{text}",
