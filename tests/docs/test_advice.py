@@ -20,7 +20,7 @@ COMMAND = re.compile(r"\battnlab ([a-z]+)(?: ([a-z]+))?([^\n.,;)`]*)")
 PROSE = re.compile(r"attnlab [a-z]+(?: [a-z]|[.:])")
 """A sentence goes on in small letters or ends with a stop; a command goes on with RUN or an option."""
 FILES = (".safetensors", ".onnx", ".json")
-OTHERS = {"--logdir", "--partition", "--cpus-per-task", "--noheader", "--format", "--user"}
+OTHERS = {"--max-restarts", "--logdir", "--partition", "--cpus-per-task", "--noheader", "--format", "--user"}
 """Options of other programs: tensorboard's, and those of Slurm."""
 APART = ("config/upgrade.py", "documents/")
 """Names of before, and variables of style sheets."""

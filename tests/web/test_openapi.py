@@ -24,7 +24,7 @@ from attnlab.config.values import ConfigError
 from attnlab.web.actions import ACTIONS
 from attnlab.web.app import create_app
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.serving import bound
+from attnlab.web.serving import EndingServer, bound
 from attnlab.web.started_processes import StartedProcesses
 
 LONGEST = 20.0
@@ -99,9 +99,14 @@ def page_of(folder, complaints):
     laboratory = Laboratory.at(folder)
     laboratory.workers.seconds, laboratory.workers.log = LONGEST, complaints.append
     with bound("127.0.0.1", 0) as (listening, door):
-        server = uvicorn.Server(
-            uvicorn.Config(create_app(laboratory, door), log_level="critical", access_log=False, ws="none")
+        served_by = uvicorn.Config(
+            create_app(laboratory, door),
+            log_level="critical",
+            access_log=False,
+            ws="none",
+            timeout_graceful_shutdown=1,
         )
+        server = EndingServer(served_by, laboratory)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

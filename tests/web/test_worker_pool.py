@@ -71,6 +71,16 @@ def test_answers_are_those_of_the_actions_and_the_model_stays_open(served, ask):
     assert facts == ask.done("facts", "causal") and card["name"] == "causal"
 
 
+def test_a_worker_reads_text_by_processes_of_its_own(served):
+    """They are forked while a thread of the worker waits for its next request."""
+    small = ["model.width=32", "model.layers=1", "model.heads=2", "data.dev_share=0.07", "data.length=61"]
+
+    async def questions(pool):
+        return await pool.answer("pace", None, {"config": "mini-gpt", "set": small})
+
+    assert with_pool(served, questions)["seconds"] > 0
+
+
 def test_two_questions_are_answered_at_once_and_a_third_waits_or_is_told(served):
     async def questions(pool):
         runs = ["causal", "masked"]

@@ -110,7 +110,10 @@ def train(
     """Train a model from a config. Stop with Ctrl-C at any time, and continue with --resume."""
     with together():
         if restarts and in_processes():
-            raise ConfigError("--restarts is of processes that attnlab starts; give torchrun --max-restarts.")
+            raise ConfigError(
+                "Processes of torchrun are started again by torchrun: give it --max-restarts, and leave out "
+                "--restarts."
+            )
         settings = settings_of(config, set or [], folder, resume=resume, from_run=from_run)
         place = folder or Path("runs") / f"{name_of(config, from_run)}-{identity(settings)[:8]}"
     if show_batch:

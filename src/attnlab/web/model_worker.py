@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from attnlab.config.registry import locate
 from attnlab.config.values import ConfigError, unknown_name
@@ -126,9 +126,14 @@ def line_of(message: Line) -> str:
 
 
 def main() -> None:
-    """Requests until stdin ends. Nothing but answers is written to stdout: whatever prints goes to stderr."""
+    """Requests until stdin ends. Nothing but answers is written to stdout: whatever prints goes to stderr.
+
+    Both are taken from Python's own streams: a process that is forked closes sys.stdin, and would wait for
+    ever for the thread that reads it here.
+    """
     root = Path(sys.argv[1])
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    asked, answers = os.fdopen(os.dup(0), encoding="utf-8"), os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     os.nice(NICER)
 
@@ -137,15 +142,15 @@ def main() -> None:
         answers.flush()
 
     requests: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=read_requests, args=(requests,), daemon=True).start()
+    threading.Thread(target=read_requests, args=(asked, requests), daemon=True).start()
     models = OpenModel(root)
     while True:
         answer(json.loads(requests.get()), root, models, send)
 
 
-def read_requests(requests: SimpleQueue[str]) -> NoReturn:
+def read_requests(asked: TextIO, requests: SimpleQueue[str]) -> NoReturn:
     """Read while requests are worked on, so that the process ends with the server, whatever it is doing."""
-    for line in sys.stdin:
+    for line in asked:
         requests.put(line)
     os._exit(0)
 
