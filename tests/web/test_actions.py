@@ -188,7 +188,8 @@ def test_bad_values_are_refused_in_a_sentence(ask):
     assert "NUL" in ask.error("losses", "causal", text="a \0")
     assert "characters" in ask.error("losses", "causal", text="a " * 60_000)
     assert "missing" in ask.error("losses", "causal")
-    assert "no run was named" in ask.error("losses", text="a")
+    for action, values in {"losses": {"text": "a"}, "run_to_resume": {}, "study_to_run": {}}.items():
+        assert "No run was named" in ask.error(action, **values)
     assert "trained on 24" in ask.error("write", "causal", prompt="the cat", length=100)
     assert "[MASK]" in ask.error("fill", "masked", text="the cat")
     assert "predicts labels" in ask.error("write", "classification", prompt="a")

@@ -35,11 +35,16 @@ class WorkerRequest:
 
     @property
     def trained(self) -> Trained:
+        return self.open(self.named_folder)
+
+    @property
+    def named_folder(self) -> Path:
+        """The folder of the run or study that is asked, which must be served."""
         if self.folder is None:
-            raise ConfigError("This asks a model, and no run was named; open a run first.")
+            raise ConfigError("No run was named, and this is asked of one; open a run first.")
         if not self.holds(self.folder):
             raise ConfigError(f"The run {self.folder.name} is not in the folder that is served.")
-        return self.open(self.folder)
+        return self.folder
 
     def holds(self, place: Path) -> bool:
         """Whether a path leads into the folder that is served, links followed."""

@@ -35,8 +35,7 @@ class StudyValues:
 def run_to_resume(asked: WorkerRequest) -> Answer:
     """Refuse to resume a run that reads files outside the served folder, or that needs code of its own."""
     asked.read(NoValues)
-    assert asked.folder is not None
-    refuse_outside(asked, RunFolder(asked.folder).config())
+    refuse_outside(asked, RunFolder(asked.named_folder).config())
     return {}
 
 
@@ -57,11 +56,11 @@ def study_to_run(asked: WorkerRequest) -> Answer:
 
 def stored_study(asked: WorkerRequest, source: str) -> Study:
     if not source:
-        assert asked.folder is not None
-        record = read_study_record(asked.folder)
+        folder = asked.named_folder
+        record = read_study_record(folder)
         if record is None:
-            raise ConfigError(f"{asked.folder.name} holds no study: there is no {STUDY_FILE} in it.")
-        with reading(asked.folder / STUDY_FILE):
+            raise ConfigError(f"{folder.name} holds no study: there is no {STUDY_FILE} in it.")
+        with reading(folder / STUDY_FILE):
             return from_record(record)
     if source not in STUDIES:
         file = Path(source)
