@@ -24,7 +24,6 @@ from attnlab.data.corpora import CORPORA
 from attnlab.data.corpora.corpus import Corpus
 from attnlab.data.encode import ENCODINGS
 from attnlab.data.encode.encoding import Cuts, Encoding
-from attnlab.data.errors import DataError
 from attnlab.data.example import Example
 from attnlab.data.labels import WRITTEN, LabelReader, Labels
 from attnlab.data.loader import Loader
@@ -263,8 +262,6 @@ class Dataset:
 
     def _encoding(self) -> Encoding:
         chosen, length = self.settings.encoding, self.settings.length
-        if ENCODINGS[chosen.kind].with_text:
-            refuse_textless(islice(self.splits.read("train"), LOOKED_AT), chosen.kind)
         # Only where they are wanted: to find them, all the text is read.
         labels = self.labels.names if ENCODINGS[chosen.kind].labelled else ()
         given = {"length": length, "labels": labels, "reader": self.reader, "pictures": self.pictures}
@@ -387,18 +384,3 @@ def first_tokens(rows: Iterable[Row], tokens: int) -> Iterator[Row]:
 
 def hashed(*parts: Any) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:16]
-
-
-LOOKED_AT = 100
-"""Examples by which it is known whether rows of pictures have texts."""
-
-
-def refuse_textless(examples: Iterable[Example], encoding: str) -> None:
-    """Pictures without texts, for an encoding that reads texts: all rows would be empty."""
-    for example in examples:
-        if example.image is None or example.text:
-            return
-    raise DataError(
-        f'data.encoding "{encoding}" reads texts, and the pictures of these rows have none; name their '
-        'column with data.corpus.text, or use data.encoding = "image".'
-    )

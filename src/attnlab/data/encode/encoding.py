@@ -129,16 +129,25 @@ class Encoding(ABC):
         """The rows of some examples as columns, and what was cut off of them."""
         before, self.cuts = self.cuts, Cuts()
         try:
-            for example in chunk:
-                self.refuse_unused(example)
+            self.refuse_unusable(chunk, first)
             return self.chunk_columns(chunk, first, vocabulary), self.cuts
         finally:
             self.cuts = before
 
     def _checked_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
+        self.refuse_unusable(chunk, first)
+        yield from self.chunk_rows(chunk, first)
+
+    def refuse_unusable(self, chunk: Sequence[Example], first: int) -> None:
+        """Examples of which something would be left out, and pictures without texts where texts are read: by
+        the first of them it is known that all rows would be empty."""
         for example in chunk:
             self.refuse_unused(example)
-        yield from self.chunk_rows(chunk, first)
+        if self.with_text and not first and all(e.image is not None and not e.text for e in chunk):
+            raise DataError(
+                f"{type(self).__name__} encoding reads texts, and the pictures of these rows have none; name "
+                'their column with data.corpus.text, or use data.encoding = "image".'
+            )
 
     @abstractmethod
     def chunk_rows(self, chunk: Sequence[Example], first: int) -> Iterator[Row]:
