@@ -82,7 +82,8 @@ SHORTENED = {
     " train mini-gpt": LITTLE,
     " check mini-gpt": f"{SMALL} --set data.corpus=notes.txt",
     " train classifier-mini": TAUGHT,
-    " train tagger-mini": TAUGHT + """ --set 'data.corpus.packages=["logging", "http"]'""",
+    " train tagger-mini": TAUGHT
+    + """ --set training.budget.steps=120 --set 'data.corpus.packages=["logging", "http"]'""",
     " train translator-mini": f"{LITTLE} --set data.corpus.examples=200",
     " run masking": f"{LITTLE} --set data.corpus=notes.txt --seeds 1",
     " adapt ": "--set training.optimizer.learning_rate=0.02",
