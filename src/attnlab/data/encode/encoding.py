@@ -143,7 +143,7 @@ class Encoding(ABC):
         the first of them it is known that all rows would be empty."""
         for example in chunk:
             self.refuse_unused(example)
-        if self.with_text and not first and all(e.image is not None and not e.text for e in chunk):
+        if chunk and self.with_text and not first and all(e.image is not None and not e.text for e in chunk):
             raise DataError(
                 f"{type(self).__name__} encoding reads texts, and the pictures of these rows have none; name "
                 'their column with data.corpus.text, or use data.encoding = "image".'
