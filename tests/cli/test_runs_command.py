@@ -47,6 +47,11 @@ def test_with_one_evaluation_it_is_the_training_loss_and_damaged_lines_are_left_
     assert curve_of(file.with_name("none"), "loss") == RunCurve()
 
 
+def test_of_many_steps_every_so_manieth_is_read(metrics):
+    file = metrics(*(stepped(step, 1000, float(step)) for step in range(1, 1001)))
+    assert curve_of(file, "loss").values == tuple(map(float, range(1, 1001, 1000 // 64)))
+
+
 def test_a_sparkline_leaves_out_what_was_not_measured_and_shares_its_scale():
     drawn = inline(Sparkline((0.05, 0.5, 1.0), (4.0, None, 2.0), scale=(2.0, 6.0))).plain
     assert drawn == "▅        ▁"

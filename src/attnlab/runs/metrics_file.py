@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,6 +20,8 @@ from attnlab.runs.typed import check_record
 METRICS_FILE = "metrics.jsonl"
 TAIL = 1 << 17
 """Bytes at the end of a file: some hundreds of steps."""
+START = '{"event": "'
+"""How each line begins, by which kinds are told apart unread."""
 KINDS = {kind.__name__.lower(): kind for kind in get_args(Event)}
 NEEDED: dict[type, tuple[str, ...]] = {
     Started: ("parameters",),
@@ -54,12 +56,18 @@ class MetricsFile:
         self.stream.close()
 
 
-def read_events(file: Path) -> Iterator[dict[str, Any]]:
-    """The events of a file; lines that were cut off or damaged are left out."""
+def read_events(file: Path, *kinds: str) -> Iterator[dict[str, Any]]:
+    """The events of a file, or those of some kinds; lines that were cut off or damaged are left out."""
+    yield from events_of(lines_of(file, *kinds))
+
+
+def lines_of(file: Path, *kinds: str) -> Iterator[str]:
+    """The lines of a file, or those of some kinds of events; none where there is no file."""
     refuse_device(file)
     if file.exists():
+        starts = tuple(f"{START}{kind}" for kind in kinds) or ""
         with file.open(encoding="utf-8", errors="replace") as lines:
-            yield from events_of(lines)
+            yield from (line for line in lines if line.startswith(starts))
 
 
 def events_of(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -98,32 +106,25 @@ class RunCurve:
     values: tuple[float, ...] = ()
 
 
-START = '{"event": "'
-"""How each line begins, by which kinds are told apart unread."""
 MOST_POINTS = 64
 """Of a curve among words: of training losses no more are read."""
 
 
 def curve_of(file: Path, metric: str) -> RunCurve:
     """The dev curve of a metric, or that of the training loss; of each step only what is needed is read."""
-    if not file.exists():
-        return RunCurve()
-    refuse_device(file)
-    with file.open(encoding="utf-8", errors="replace") as stream:
-        lines = stream.readlines()
-    steps = [place for place, line in enumerate(lines) if line.startswith(f"{START}stepped")]
-    scored = [place for place, line in enumerate(lines) if line.startswith(f"{START}evaluated")]
-    points = []
-    for place in (place for place in scored if steps and steps[0] < place):
-        events = list(events_of([lines[steps[bisect(steps, place) - 1]], lines[place]]))
-        if len(events) == 2:  # neither is damaged
+    points, steps, before = [], 0, ""
+    for line in lines_of(file, "stepped", "evaluated"):
+        if line.startswith(f"{START}stepped"):
+            steps, before = steps + 1, line
+        elif before and len(events := list(events_of([before, line]))) == 2:  # neither is damaged
             scores = {"loss": events[1]["loss"], **events[1]["scores"]}
             points.append((events[0]["progress"], scores.get(metric, scores["loss"])))
     if len(points) > 1:
         return _curve(f"dev {metric.replace('_', ' ')}", points)
-    every = max(1, len(steps) // MOST_POINTS)
-    events = list(events_of(lines[place] for place in steps[::every]))
-    return _curve("training loss", [(event["progress"], event["loss"]) for event in events])
+    if not steps:
+        return RunCurve()
+    sampled = islice(lines_of(file, "stepped"), 0, None, max(1, steps // MOST_POINTS))
+    return _curve("training loss", [(event["progress"], event["loss"]) for event in events_of(sampled)])
 
 
 def _curve(name: str, points: Sequence[tuple[float, float]]) -> RunCurve:

@@ -168,8 +168,7 @@ def kept_evaluation(file: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
     chosen = (record.get("best") or {}).get("step")
     if chosen is None or last.get("step") == chosen:
         return last
-    evaluations = (event for event in read_events(file) if event["event"] == "evaluated")
-    return next((event for event in evaluations if event["step"] == chosen), last)
+    return next((event for event in read_events(file, "evaluated") if event["step"] == chosen), last)
 
 
 def _result(
@@ -203,7 +202,7 @@ def trained_seconds(folder: Path, record: Mapping[str, Any]) -> float:
     """As the run told when it ended; of one that did not, the sum of its steps, for which all is read."""
     if record.get("status") in ("finished", "interrupted") and "seconds" in record:
         return float(record["seconds"])
-    return sum(e["seconds"] for e in read_events(folder / METRICS_FILE) if e["event"] == "stepped")
+    return sum(event["seconds"] for event in read_events(folder / METRICS_FILE, "stepped"))
 
 
 def name_of(folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ class GrowingCourse:
     def _begin(self) -> None:
         self.position, self.number = 0, 0
         self.place: tuple[float, ...] = (0.0,) * len(AXES)
-        self.series: dict[str, Series] = {}
+        self.series = defaultdict[str, Series](Series)
         self.warnings: list[str] = []
         self.shown: ShownCurves | None = None
         self.ends = ""
@@ -105,7 +106,7 @@ class GrowingCourse:
         with self._lock:
             for line in self._lines():
                 with suppress(*FAULTS):  # a view: a line that is damaged is left out
-                    self._take(json.loads(line))
+                    self._take(json.loads(line.decode()))
             series = {name: own.copy() for name, own in self.series.items()}
             return RunCourse(series, self.place, tuple(self.warnings), self.ends, self)
 
@@ -134,21 +135,22 @@ class GrowingCourse:
                 more = float(event["tokens"]), float(event.get("flops", 0)), float(event["seconds"])
                 rate = float(event.get("learning_rate", math.nan))
                 self.place = step, tokens + more[0], flops + more[1], seconds + more[2]
-                self._add("train loss", loss)
-                self._add("gradient norm", gradient)
-                self._add("learning rate", rate)
-                self._add("tokens/s", more[0] / more[2] if more[2] else math.nan)
+                speed = more[0] / more[2] if more[2] else math.nan
+                values = {"train loss": loss, "gradient norm": gradient}
+                self._add(values | {"learning rate": rate, "tokens/s": speed})
             case "evaluated":
-                for name, value in {"loss": event["loss"], **event["scores"]}.items():
-                    self._add(f"dev {name}", float(value))
+                scores = {"loss": event["loss"], **event["scores"]}
+                self._add({f"dev {name}": float(value) for name, value in scores.items()})
             case "warned":
                 self.warnings = [*self.warnings[-19:], str(event.get("message", ""))]
             case "started":
                 self.ends = str(event.get("ends", ""))
 
-    def _add(self, name: str, value: float) -> None:
-        if all(map(math.isfinite, (value, *self.place))):
-            self.series.setdefault(name, Series()).add(self.place, value)
+    def _add(self, values: Mapping[str, float]) -> None:
+        if all(map(math.isfinite, self.place)):
+            for name, value in values.items():
+                if math.isfinite(value):
+                    self.series[name].add(self.place, value)
 
 
 class Courses:
