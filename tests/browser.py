@@ -19,10 +19,16 @@ from typing import Any
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 AXE = Path(sys.prefix) / "node_modules" / "axe-core" / "axe.min.js"
 """Rules of access, where `npm install --prefix .venv axe-core` brought them."""
+MOUSE = "availablePointerTypes=4,primaryPointerType=4,availableHoverTypes=2,primaryHoverType=2"
+"""A fine pointer that hovers, which a machine without a screen has not."""
 FLAGS = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"),
     *("--no-first-run", "--disable-extensions", "--disable-background-networking", "--remote-debugging-pipe"),
+    f"--blink-settings={MOUSE}",
 )
+
+
+PHONE = 430
 
 
 class Page:
@@ -75,8 +81,10 @@ class Page:
                 self.requests.append(found["request"]["url"])
 
     def size(self, width: int, height: int, *, dark: bool = False) -> None:
+        """The window's size; what is as narrow as a phone is touched."""
         shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **shape)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=width <= PHONE)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
