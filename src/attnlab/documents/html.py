@@ -70,7 +70,8 @@ def _part(part: n.Part, places: int | None) -> Markup:
         case n.Sparkline():
             return svg.sparkline(part)
         case n.Reference():
-            return element("a", inline(part.part), href=f"#{part.to}")
+            to = part.to if part.to.startswith("/") else f"#{part.to}"
+            return element("a", inline(part.part), href=to)
         case n.Sign():
             sign = element("span", part.mark, aria_hidden="true")
             word = element("span", part.word, class_="hidden")

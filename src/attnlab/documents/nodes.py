@@ -163,7 +163,7 @@ class Sparkline:
 
 @dataclass(frozen=True)
 class Reference:
-    """A part that leads to a heading of the same page."""
+    """A part that leads to a heading of the same page, or to another page of the same server: "/parts"."""
 
     part: Inline
     to: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +21,7 @@ from attnlab.documents.nodes import (
     Table,
     TableColumn,
     Tone,
+    listed,
     strong,
     toned,
 )
@@ -31,6 +32,8 @@ from attnlab.runs.typed import Value
 
 CHECKS_FILE = "checks.json"
 When = Literal["config", "before", "during", "after", "evaluation"]
+Naming = Callable[[str], Inline]
+"""What is shown for the name of a check: the name, or what leads to its card."""
 
 
 class Outcome(StrEnum):
@@ -241,20 +244,22 @@ class Findings(SelfShowing, list[Finding]):
     def document(self) -> DocumentPage:
         return DocumentPage("checks", self.verdict, self.nodes())
 
-    def nodes(self, *, whole: bool = False) -> list[Node]:
-        """What failed and what warns, each with its fix; then what passed, by name, or `whole` as well."""
+    def nodes(self, *, whole: bool = False, named: Naming = str) -> list[Node]:
+        """What failed and what warns, each with its fix; then what passed, by name, or `whole` as well.
+        `named` makes of a check's name what is shown for it."""
         checks = merged(self)
         bad = [one for one in checks if one.worst.outcome in BAD]
         rest = [one for one in checks if one.worst.outcome not in BAD]
-        nodes: list[Node] = [_merged_table(bad, "")] if bad else []
+        nodes: list[Node] = [_merged_table(bad, "", named)] if bad else []
         if whole or len(checks) <= FEW:
-            return [*nodes, *([_merged_table(rest, "The others" if bad else "")] if rest else [])]
+            return [*nodes, *([_merged_table(rest, "The others" if bad else "", named)] if rest else [])]
         passed: dict[str, list[str]] = {}
         for one in (one.worst for one in rest if one.worst.outcome is Outcome.PASS):
             passed.setdefault(one.implementation, []).append(one.check)
         for run_by, names in passed.items():
             who = f", run by {run_by}" if run_by else ""
-            nodes.append(Sentence((mark("pass"), f" {len(names)} pass{who}: {', '.join(names)}.")))
+            passing = (mark("pass"), f" {len(names)} pass{who}: ", listed(map(named, names)), ".")
+            nodes.append(Sentence(passing))
         return nodes
 
     @property
@@ -274,7 +279,7 @@ class Findings(SelfShowing, list[Finding]):
         return f"{wording.soundness_phrase(self.sound)}: {wording.counts_phrase(self.outcomes)}"
 
 
-def _merged_table(checks: Sequence[MergedFinding], title: str) -> Table:
+def _merged_table(checks: Sequence[MergedFinding], title: str, named: Naming) -> Table:
     """A row a check: what it found, what that means and what to do, and when."""
     rows: list[tuple[Inline, ...]] = []
     for one in checks:
@@ -283,7 +288,7 @@ def _merged_table(checks: Sequence[MergedFinding], title: str) -> Table:
         when = wording.moments_phrase(one.moments, one.worst.seed)
         told = f"{words.found}." if words.meaning or fix else words.found
         found = (told, f" {words.meaning}" if words.meaning else "", *fix, Below(when))
-        name = one.worst.check, (Below(f"run by {run_by}") if run_by else "")
+        name = named(one.worst.check), (Below(f"run by {run_by}") if run_by else "")
         rows.append((mark(one.worst.outcome), name, found))
     return Table(("", TableColumn("check", whole=True), "found"), rows, title=title)
 

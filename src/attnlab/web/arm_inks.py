@@ -14,7 +14,7 @@ from attnlab.web.indexed import IndexedRun, IndexedStudy
 def inks_of_study(study: IndexedStudy, runs: Sequence[IndexedRun]) -> Mapping[str, Ink]:
     """As its report has them; before there is one, by what its runs came to so far."""
     settled = study.ended and not study.process
-    grey = study.unfinished if settled else {arm for arm in study.arms if _is_grey(study, arm, runs)}
+    grey = study.answer.unfinished if settled else {arm for arm in study.arms if _is_grey(study, arm, runs)}
     return arm_inks(study.arms, baseline=study.baseline, grey={*grey, *study.refused})
 
 

@@ -19,9 +19,10 @@ from attnlab.runs.reason import Reason
 from attnlab.runs.record import RECORD
 from attnlab.runs.result import RESULT, RunResult, RunState
 from attnlab.runs.summary import STUDY_FILE, RunSummary, StudyRecord, read_summary
+from attnlab.studies.outcome import ArmState, StudyOutcome
 from attnlab.web.addresses import LARGEST, refuse_outside
 from attnlab.web.folders import Folders
-from attnlab.web.indexed import ENDING, GROWING, NEWS, RESULTS, IndexedRun, IndexedStudy, Stamp
+from attnlab.web.indexed import ENDING, GROWING, NEWS, RESULTS, IndexedRun, IndexedStudy, Stamp, StudyAnswer
 
 CURVE_EVERY = 5.0
 ENDED_EVERY = 3.0
@@ -171,21 +172,21 @@ class Index:
             record = read_object(folder / STUDY_FILE, StudyRecord)
         except (ConfigError, RunError, OSError, *FAULTS) as error:
             fault = str(error).replace(f"{self.root}/", "")
-        unfinished = frozenset[str]() if fault else unfinished_arms(folder)
-        return IndexedStudy(address, folder, record, stamp, process, fault, unfinished), True
+        answer = StudyAnswer() if fault else answer_of(folder)
+        return IndexedStudy(address, folder, record, stamp, process, fault, answer), True
 
     def runs_of(self, study: str) -> list[IndexedRun]:
         return self._runs_of.get(study, [])
 
 
-def unfinished_arms(folder: Path) -> frozenset[str]:
-    """The arms of a study that its results call invalid, failed or not run; none where they cannot be read,
-    which its page says."""
+def answer_of(folder: Path) -> StudyAnswer:
+    """What a study came to; nothing where its results cannot be read, which its page says."""
     try:
-        arms = read_json(folder / RESULTS, most=LARGEST)["arms"]
-        return frozenset(str(arm["name"]) for arm in arms if arm["status"] != "finished")
+        outcome = StudyOutcome.of_json(read_json(folder / RESULTS, most=LARGEST))
+        unfinished = [arm.name for arm in outcome.all_arms if arm.state is not ArmState.FINISHED]
+        return StudyAnswer(outcome.headline, frozenset(unfinished))
     except (ConfigError, RunError, OSError, *FAULTS):
-        return frozenset()
+        return StudyAnswer()
 
 
 def stamp_of(folder: Path, names: tuple[str, ...]) -> Stamp:

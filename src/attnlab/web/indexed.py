@@ -101,8 +101,17 @@ class IndexedRun:
 
 
 @dataclass(frozen=True)
+class StudyAnswer:
+    """What the results of a study say in short; nothing where there are none, or where they are damaged."""
+
+    headline: str = ""
+    unfinished: frozenset[str] = frozenset()
+    """The arms that were not finished: invalid, failed or not run."""
+
+
+@dataclass(frozen=True)
 class IndexedStudy:
-    """A study of the folder: its record, and whether it came to an answer."""
+    """A study of the folder: its record, and what it came to."""
 
     address: str
     folder: Path
@@ -110,8 +119,7 @@ class IndexedStudy:
     stamp: Stamp
     process: int = 0
     fault: str = ""
-    unfinished: frozenset[str] = frozenset()
-    """The arms that its results call otherwise than finished: invalid, failed or not run."""
+    answer: StudyAnswer = StudyAnswer()
 
     @property
     def name(self) -> str:

@@ -37,8 +37,10 @@ from attnlab.documents.nodes import (
     strong,
     toned,
 )
+from attnlab.documents.numbers import value_text
 from attnlab.metrics import METRICS
 from attnlab.metrics.measures import form_of, title_of
+from attnlab.runs.listing import metric_number
 from attnlab.runs.record import differences
 from attnlab.studies.outcome import NoteKind
 from attnlab.studies.side_by_side import SideBySide, side_by_side
@@ -135,24 +137,28 @@ def document(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> DocumentPage
     sections = [Section("Curves", [curves_figure(names, courses)])]
     if comparison is not None:
         lead += notes_of(laboratory, comparison)
-        table = measures_table(comparison, names)
-        sections.insert(0, Section(SCORES, [table, Sentence(SINGLE, "fine")]))
+        sections.insert(0, Section(SCORES, [measures_table(comparison, names)]))
     sections.append(Section("Settings that differ", [changes_table(runs)]))
-    answer = "These runs are not comparable" if refused else headline(comparison, runs)
+    answer = headline(comparison) if comparison is not None else "These runs are not comparable"
     return DocumentPage("comparison", answer, sections, lead=lead)
 
 
 SCORES = "Scores"
-SINGLE = (
-    "A difference between two runs may be the luck of their seeds: attnlab run compares arms over several."
-)
 
 
-def headline(comparison: SideBySide | None, runs: Sequence[IndexedRun]) -> str:
-    """How many runs, and in what they may be compared."""
-    assert comparison is not None
-    measures = [title_of(name) for name in comparison.measures if name in METRICS][:3]
-    return f"{len(runs)} runs by {', '.join(measures) or 'their costs'}"
+def headline(comparison: SideBySide) -> str:
+    """How far apart the runs are whose numbers may be believed, and no winner: that takes seeds."""
+    results = [run.result for run in comparison.runs]
+    sound = [result for result in results if result.sound is not False]
+    count = (
+        f"{len(results)} runs" if len(sound) == len(results) else f"{len(sound)} of {len(results)} runs sound"
+    )
+    for name in (name for name in comparison.measures if name in METRICS):
+        values = [result.metrics[name] for result in sound if name in result.metrics]
+        if len(values) == len(sound) > 0:
+            low, high = (value_text(metric_number(name, value)) for value in (min(values), max(values)))
+            return f"{count}, {title_of(name)} {low}{f' to {high}' if high != low else ''}"
+    return f"{count}, compared by their costs"
 
 
 def without_root(laboratory: Laboratory, text: str) -> str:
@@ -168,7 +174,7 @@ def notes_of(laboratory: Laboratory, comparison: SideBySide) -> list[Node]:
         Notice(toned(Tone.WARNING, without_root(laboratory, str(note))), "quick") for note in unfair
     ]
     told: list[Inline] = [without_root(laboratory, str(note)) for note in others]
-    return [*shown, *([Items(told)] if told else [])]
+    return [*shown, *([Items(told)] if len(told) > 1 else map(Sentence, told))]
 
 
 def paired_table(laboratory: Laboratory, names: Sequence[Name], answer: Mapping[str, Any]) -> Table:

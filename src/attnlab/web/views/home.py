@@ -84,7 +84,8 @@ class _Rows:
         index = self.laboratory.index
         runs = sorted(index.runs.values(), key=lambda run: (-run.heard, run.address))
         spans = {group: steady(*span) for group, span in value_spans([run.summary for run in runs]).items()}
-        shown = {"headline": headline(runs, len(index.studies)), "studies": studies(self.laboratory)}
+        studies = element("h2", "Studies") + studies_table(self.laboratory) if index.studies else ""
+        shown = {"headline": headline(runs, len(index.studies)), "studies": studies}
         shown["started"] = started(self.laboratory)
         inks = inks_by_study(index)
         for run in runs:
@@ -139,8 +140,8 @@ def headline(runs: list[IndexedRun], studies: int) -> str:
     return ", ".join(parts)
 
 
-def studies(laboratory: Laboratory) -> Markup:
-    """A line a study: how many of its runs are done, and where its answer is."""
+def studies_table(laboratory: Laboratory) -> Markup:
+    """A line a study: its question, how many of its runs are done, and its answer."""
     index = laboratory.index
     rows = []
     for study in sorted(index.studies.values(), key=lambda study: study.stamp, reverse=True):
@@ -148,6 +149,7 @@ def studies(laboratory: Laboratory) -> Markup:
         word = "running" if study.process else "finished" if study.ended else "interrupted"
         link = element("a", element("bdi", study.name), href=page_of(study.address, "studies"))
         asked = element("small", study.fault or study.question, class_="beside")
+        answer = "" if study.process else study.answer.headline
         if study.address != study.name:  # a question that was asked more than once
             link += element("small", "in ", element("bdi", study.address), class_="beside")
         left = inline(Below(progress.left)) if progress.left else Markup("")
@@ -156,22 +158,23 @@ def studies(laboratory: Laboratory) -> Markup:
         cells = [
             element("th", link + asked, scope="row"),
             element("td", became, class_="col-state"),
+            element("td", answer or "–", class_="col-answer"),
             element("td", progress.count, class_="number col-score"),
         ]
         rows.append(element("tr", *cells))
     if not rows:
         return Markup("")
     heads = [element("th", name, scope="col", class_=look) for name, look in STUDY_COLUMNS]
-    table = element(
+    return element(
         "table",
+        element("caption", "Studies", class_="hidden"),
         element("thead", element("tr", *heads)),
         element("tbody", *rows),
         class_="runs-list studies-list",
     )
-    return element("h2", "Studies") + table
 
 
-STUDY_COLUMNS = (("study", ""), ("state", ""), ("done", "number"))
+STUDY_COLUMNS = (("study", ""), ("state", "col-state"), ("answer", ""), ("done", "number"))
 
 
 def started(laboratory: Laboratory) -> Markup:

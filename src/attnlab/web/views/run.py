@@ -134,7 +134,7 @@ def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
         return {"headline": run_nodes.headline(run), "summary": "", "actions": ""}
     course = laboratory.course(run)
     shown: dict[str, str] = {"headline": run_nodes.headline(run)}
-    parts = run_nodes.live_parts(run, course)
+    parts = run_nodes.live_parts(run, course, run_nodes.card_of_check)
     shown |= {name: str(nodes(parts[name])) for name in LIVE}
     shown["notices"] += str(failed_start(laboratory, run))
     shown["actions"] = actions(run)

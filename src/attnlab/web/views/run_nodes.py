@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from attnlab.config.setting_cards import overview
 from attnlab.config.wording import count_of, first_few
 from attnlab.documents.nodes import (
     Bar,
@@ -15,6 +16,7 @@ from attnlab.documents.nodes import (
     Node,
     Notice,
     Number,
+    Reference,
     Sentence,
     Table,
     TableColumn,
@@ -25,7 +27,7 @@ from attnlab.documents.nodes import (
 from attnlab.documents.numbers import duration, value_text
 from attnlab.metrics.measures import title_of
 from attnlab.runs.checkpoints import Checkpoints
-from attnlab.runs.findings import Findings, collapse_sentence, shortfall_sentence
+from attnlab.runs.findings import Findings, Naming, collapse_sentence, shortfall_sentence
 from attnlab.runs.listing import metric_number
 from attnlab.runs.metrics_file import METRICS_FILE, last_events
 from attnlab.runs.result import RunState
@@ -83,11 +85,12 @@ def notices(run: IndexedRun) -> list[Node]:
     return shown
 
 
-def live_parts(run: IndexedRun, course: RunCourse) -> dict[str, list[Node]]:
+def live_parts(run: IndexedRun, course: RunCourse, named: Naming = str) -> dict[str, list[Node]]:
+    """What changes while a run goes on; `named` makes of a check's name what is shown for it."""
     return {
         "notices": notices(run),
         "summary": [facts(run, course)],
-        "checks": checks(run),
+        "checks": checks(run, named),
         "samples": samples(run.folder),
         "checkpoints": checkpoints(run),
         "warnings": [Items([*course.warnings])] if course.warnings else [Sentence("Nothing warned.", "fine")],
@@ -121,12 +124,17 @@ def _last(course: RunCourse, name: str) -> float | None:
 
 
 # ---------------------------------------------------------------- is it real?
-def checks(run: IndexedRun) -> list[Node]:
+def checks(run: IndexedRun, named: Naming = str) -> list[Node]:
     findings = Findings(run.summary.result.checks)
     if not findings:
         return [Sentence("No check was made yet.", "fine")]
-    whole = Details("Every finding", findings.nodes(whole=True))
-    return [Sentence(strong(f"{findings.verdict}.")), *findings.nodes(), whole]
+    whole = Details("Every finding", findings.nodes(whole=True, named=named))
+    return [Sentence(strong(f"{findings.verdict}.")), *findings.nodes(named=named), whole]
+
+
+def card_of_check(name: str) -> Inline:
+    """A check's name, which leads to its card where it has one; a run may have checks of its own."""
+    return Reference(name, f"/parts/checks/{name}") if name in overview()["checks"] else name
 
 
 # ---------------------------------------------------------------- what it wrote and kept

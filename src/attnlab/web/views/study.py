@@ -21,7 +21,7 @@ from attnlab.web.indexed import IndexedRun, IndexedStudy
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plots_of, region, template
-from attnlab.web.views.home import studies as studies_list
+from attnlab.web.views.home import studies_table
 from attnlab.web.views.rows import page_of, progress_bar
 from attnlab.web.views.run import elsewhere_sentence, file_answer
 from attnlab.web.views.starting import last_words
@@ -35,6 +35,9 @@ from attnlab.web.views.study_commands import (
 )
 from attnlab.web.views.study_grid import StudyProgress, grid
 
+MOST_FILES = 100
+"""Of the folder's TOML files, offered as studies."""
+
 
 def routes(laboratory: Laboratory) -> APIRouter:
     router = APIRouter()
@@ -46,7 +49,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.get("/studies", response_class=HTMLResponse)
     async def studies() -> Response:
         """The studies of the folder, and a form that begins one."""
-        topic = laboratory.live.topic("studies", lambda: {"studies": studies_list(laboratory)})
+        topic = laboratory.live.topic("studies", lambda: list_regions(laboratory))
         if not questions:
             questions.update(await laboratory.workers.answer("studies"))
         return await laboratory.live.page(topic, lambda shown: studies_page(laboratory, shown, questions))
@@ -104,15 +107,28 @@ def routes(laboratory: Laboratory) -> APIRouter:
     return router
 
 
+def list_regions(laboratory: Laboratory) -> Regions:
+    """The parts of the list of studies that change while somebody looks."""
+    studies = list(laboratory.index.studies.values())
+    going = sum(bool(study.process) for study in studies)
+    count = "1 study" if len(studies) == 1 else f"{len(studies):,} studies"
+    return {
+        "headline": f"{count}, {going:,} running" if going else count if studies else "No studies yet",
+        "none": "" if studies else template("no_studies.html"),
+        "studies": studies_table(laboratory),
+    }
+
+
 def studies_page(laboratory: Laboratory, shown: Shown, questions: Mapping[str, Any]) -> str:
     """The list of studies, and what begins one."""
-    empty = "" if shown["studies"] else template("no_studies.html")
-    form = template("new_study.html", studies=questions["studies"])
+    files = sorted(file.name for file in laboratory.root.glob("*.toml"))[:MOST_FILES]
+    form = template("new_study.html", studies=questions["studies"], files=files)
+    lists = [region(name, Markup(shown[name])) for name in ("none", "studies")]
     return ShellPage(
         title="Studies",
-        headline="Studies" if shown["studies"] else "No studies yet",
+        headline=shown["headline"],
         eyebrow="questions with seeds, intervals and a verdict",
-        body=Markup("\n").join([Markup(empty), region("studies", Markup(shown["studies"])), form]),
+        body=Markup("\n").join([*lists, form]),
         here="/studies",
         events="/events/studies",
         mark=shown.mark,
