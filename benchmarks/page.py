@@ -19,6 +19,8 @@ import psutil
 
 from benchmarks.measure import row
 
+AGED = 1.2
+"""Seconds after which a list is not shown again as it was."""
 RUNS, VIEWERS, RATE, SECONDS, TURNS = 1_000, 100, 50, 6, 20
 TINY = ("model.layers=2", "model.width=64", "training.evaluate_every=1000000", "training.budget.epochs=1000")
 
@@ -31,7 +33,7 @@ def rows() -> list[dict[str, object]]:
         for number in range(1, RUNS):
             copy_run(first, root / f"run-{number}")
         with served(root) as (port, server):
-            listed = home(port)
+            listed = home(port, first / "run.json")
             with live_training(root / "live") as folder:
                 ask(port, "/runs/live")
                 return [listed, answered(port), slowed(port, server, folder)]
@@ -81,14 +83,21 @@ def ask(port: int, path: str) -> float:
     return time.perf_counter() - began
 
 
-def home(port: int) -> dict[str, object]:
-    seconds = statistics.median(ask(port, "/") for _ in range(9))
+def home(port: int, record: Path) -> dict[str, object]:
+    """The list after a run has changed, when no page that was made before may be shown."""
+    known, anew = [], []
+    for _ in range(9):
+        record.touch()
+        time.sleep(AGED)
+        anew.append(ask(port, "/"))
+        known.append(ask(port, "/"))
+    seconds = statistics.median(anew)
     return row(
         f"the page's list of {RUNS:,} runs, seconds",
         seconds,
         "at most 0.3",
         seconds <= 0.3,
-        f"{seconds:.2f} s",
+        f"made anew {seconds:.3f} s, shown again {statistics.median(known):.3f} s",
     )
 
 
