@@ -37,7 +37,7 @@ class Page:
     def __init__(self, commands: int, answers: int) -> None:
         self._commands, self._answers = commands, answers
         self._numbers, self._rest, self._session = itertools.count(1), b"", None
-        self._loaded = False
+        self._loaded = self._touched = False
         self.errors: list[str] = []
         self.requests: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -84,7 +84,9 @@ class Page:
         """The window's size; what is as narrow as a phone is touched."""
         shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self.call("Emulation.setDeviceMetricsOverride", **shape)
-        self.call("Emulation.setTouchEmulationEnabled", enabled=width <= PHONE)
+        if self._touched != (width <= PHONE):  # asked twice, Chromium forgets the mouse
+            self._touched = not self._touched
+            self.call("Emulation.setTouchEmulationEnabled", enabled=self._touched)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 

@@ -259,7 +259,7 @@ def test_weights_are_dragged_and_the_query_follows(page, ask):
     page.run("document.getElementById('weight-3').focus()")
     page.tab.press("End")
     page.tab.until("document.getElementById('query-reason').textContent.includes('convex hull')")
-    assert "cannot be reached" in page.text("#query-outcome")
+    assert "Cannot be reached" in page.text("#query-outcome")
     page.quiet()
 
 

@@ -17,6 +17,11 @@ from attnlab.model.positions.position import Position
 from attnlab.model.tokens import Tokens
 
 What = Literal["vectors", "turned", "bias"]
+TITLES: Mapping[What, str] = {
+    "vectors": "Inner product of two position vectors",
+    "turned": "Inner product of a vector with itself, each turned by its position",
+    "bias": "What is added to the score",
+}
 MOST_HEADS = 8
 """Heads whose bias is drawn, each by its own line."""
 SHOWN = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
@@ -47,6 +52,11 @@ class PositionProducts(Explanation):
     kind = "positions"
 
     @property
+    def title(self) -> str:
+        """What its numbers are."""
+        return TITLES[self.what]
+
+    @property
     def headline(self) -> str:
         first = self.curves[0].mean
         if self.what == "bias":
@@ -73,13 +83,8 @@ class PositionProducts(Explanation):
     def parts(self) -> list[Node]:
         x = [float(distance) for distance in range(self.length)]
         lines = [Line(c.name, x, list(c.mean), low=list(c.low), high=list(c.high)) for c in self.curves]
-        title = {
-            "vectors": "Inner product of two position vectors",
-            "turned": "Inner product of a vector with itself, each turned by its position",
-            "bias": "What is added to the score",
-        }[self.what]
-        chart = Lines(lines, Axis("distance between query and key, tokens"), Axis(title.lower()))
-        return [Figure.of(title, chart), self._table()]
+        chart = Lines(lines, Axis("distance between query and key, tokens"), Axis(self.title.lower()))
+        return [Figure.of(self.title, chart), self._table()]
 
     def _table(self) -> Table:
         distances = [distance for distance in SHOWN if distance < self.length]

@@ -10,6 +10,7 @@ import numpy as np
 
 from attnlab.config.ranges import Range
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import first_upper
 from attnlab.explain.query_answers import EXAMPLE, query_answers
 from attnlab.web.actions import Answer
 from attnlab.web.worker_request import WorkerRequest
@@ -52,7 +53,7 @@ def query(asked: WorkerRequest) -> Answer:
         "names": list(answers.names),
         "scores_scale": scale,
         **record["targets"][0],
-        "outcome": found.outcome,
+        "outcome": first_upper(found.outcome),
         "reason": found.reason,
         "length": float(np.linalg.norm(found.found.query)),
     }

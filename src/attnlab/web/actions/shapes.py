@@ -82,6 +82,7 @@ def positions(asked: WorkerRequest) -> Answer:
         "grids": [{"name": title, "values": grid.tolist()} for title, grid in made.grids.items()],
         "vectors": None if made.vectors is None else made.vectors.tolist(),
         "angles": angles,
+        "title": products.title,
         "headline": products.headline,
         "remark": products.remark,
     }

@@ -92,7 +92,7 @@ const solving = () => {
     }
     if (keys.length < 2) throw new Error("One key always has all of the weight; give two or more.");
     const done = await ask("query", { keys, target: normal(wanted), scale: values.scale ?? 1 });
-    byId("query-outcome").textContent = `These weights are ${done.outcome.replace(/\.$/, "")}.`.replace("are cannot be reached", "cannot be reached");
+    byId("query-outcome").textContent = done.outcome;
     byId("query-reason").textContent = done.reason;
     [...host.children].forEach((row, n) => {
       row.querySelector(".reached i").style.width = `${(100 * done.weights[n]).toFixed(1)}%`;
@@ -158,7 +158,6 @@ const positions = () => {
   const own = form("positions");
   const [map, second] = [new HeatMap(byId("positions-map"), { most: 24 }), new HeatMap(byId("second-map"), { most: 24 })];
   const picker = byId("which-head").querySelector("select");
-  const titles = { vectors: "Inner product of two positions", turned: "A vector with itself, each turned by its position", bias: "What is added to a score" };
   const options = { rotary: (v) => `rotary(base=${(10 ** v.base).toPrecision(3) / 1})`, relative: (v) => `relative(clip=${v.clip})`, bucketed: (v) => `bucketed(buckets=${v.buckets})` };
   let last = null;
   const places = (count) => Array.from({ length: count }, (_, n) => String(n));
@@ -178,7 +177,7 @@ const positions = () => {
     last = done;
     byId("positions-headline").textContent = done.headline;
     byId("positions-remark").textContent = done.remark;
-    byId("positions-title").textContent = titles[done.what];
+    byId("positions-title").textContent = done.title;
     const before = picker.value;
     picker.replaceChildren(...done.grids.map((grid, n) => new Option(grid.name.replace("head ", ""), String(n))));
     picker.value = Number(before) < done.grids.length ? before || "0" : "0";
@@ -194,7 +193,7 @@ const positions = () => {
         sentence: `${drawn.length} positions, ${drawn[0].length} ${unit}s of each.`,
         said: (r, c, value) => `position ${r}, ${unit} ${c}: ${done.angles ? `turned by ${fixed(done.angles[r][c], 3)}, cosine ` : ""}${short(value)}` });
     }
-    chart(byId("by-distance"), done.curves.map((curve) => ({ name: curve.name, points: curve.mean.map((value, n) => [n, value]) })), { x: "distance between query and key, tokens", y: titles[done.what].toLowerCase(), sentence: done.headline });
+    chart(byId("by-distance"), done.curves.map((curve) => ({ name: curve.name, points: curve.mean.map((value, n) => [n, value]) })), { x: "distance between query and key, tokens", y: done.title.toLowerCase(), sentence: done.headline });
   });
 };
 

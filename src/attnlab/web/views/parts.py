@@ -25,19 +25,23 @@ from attnlab.documents.nodes import (
     Inline,
     Line,
     Lines,
+    Name,
     Node,
     Number,
-    Section,
     Sentence,
     Table,
     TableColumn,
     TableRow,
 )
+from attnlab.documents.palette import ink
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, nodes, plot_of, plots_of, template
 
 PICTURED = {"masks": "mask", "positions": "positions", "attention": "feature_map"}
 """Tables whose variants have a picture, and the action that draws it."""
+
+
+TOGETHER = "Which work together"
 
 
 class DrawnChoice(BaseModel):
@@ -117,22 +121,23 @@ def overview_page(survey: Mapping[str, Any]) -> ShellPage:
         link = element("a", table, href=f"/parts/{table}")
         inside = element("table", element("tbody", *rows), class_="wide")
         sections.append(element("section", element("h2", link, id=table), inside, class_="part"))
-    contents = element("ol", *(element("li", element("a", table, href=f"#{table}")) for table in overview()))
+    anchors = {table: table for table in overview()} | {"combinations": TOGETHER}
+    contents = element("ol", *(element("li", element("a", t, href=f"#{a}")) for a, t in anchors.items()))
     counted: list[TableRow | tuple[Inline, ...]] = [(Number(survey["work"], form="count"), "work")]
     counted += [
         (Number(one["count"], form="count"), f"refused: {one['reason']}") for one in survey["refused"]
     ]
     product = " × ".join(f"{count} {name}" for name, count in survey["parts"].items())
     counted.append(TableRow((Number(survey["total"], form="count"), product), apart=True))
-    refused = Section(
-        "Which work together", [Table((TableColumn("combinations", right=True), "outcome"), counted)]
-    )
+    together = Table((TableColumn("combinations", right=True), "outcome"), counted)
+    head = element("h2", TOGETHER, id="combinations")
+    sections.append(element("section", head, nodes([together]), class_="part"))
     everything = sum(len(variants) for variants in overview().values())
     return ShellPage(
         title="Parts",
         headline=f"{count_of(everything, 'part')} to choose from",
         eyebrow="everything a config, a study or a check can name",
-        body=Markup("\n").join([*sections, nodes([refused])]),
+        body=Markup("\n").join(sections),
         contents=contents,
         here="/parts",
     )
@@ -172,7 +177,7 @@ def part_page(table: str, entry: Mapping[str, Any], drawn: list[Node]) -> ShellP
     ]
     if options:
         card.append(Table((TableColumn("option", whole=True), "takes", "default"), options, title="Options"))
-    body = [nodes(card)]
+    body = [element("div", nodes(card), class_="part-card")]
     if table in PICTURED and drawn:
         form = template("picture_form.html", table=table, name=entry["name"], options=list(entry["options"]))
         body.append(
@@ -230,17 +235,24 @@ def mask_nodes(answer: Mapping[str, Any]) -> list[Node]:
 
 def position_nodes(answer: Mapping[str, Any]) -> list[Node]:
     shown: list[Node] = [Sentence(answer["headline"])]
+    alone = len(answer["grids"]) == 1
     for grid in answer["grids"]:
         names = [str(place) for place in range(len(grid["values"]))]
-        shown.append(Grid(names, names, grid["values"], title=grid["name"]))
+        title = answer["title"] if alone else f"{answer['title']}, {grid['name']}"
+        shown.append(Grid(names, names, grid["values"], title=title))
     if angles := answer.get("angles"):
         pairs = [place for place in range(len(angles[0])) if place < 4 or place == len(angles[0]) - 1]
+        places = list(range(len(angles)))
         lines = [
-            Line(f"pair {pair}", list(range(len(angles))), [row[pair] for row in angles]) for pair in pairs
+            Line(f"pair {pair}", places, [row[pair] for row in angles], ink=ink(number))
+            for number, pair in enumerate(pairs)
         ]
         shown.append(
             Figure(
-                {"": [Lines(lines, Axis("position"), Axis("radians"))]}, "Angle by position", anchor="angles"
+                {"": [Lines(lines, Axis("position"), Axis("radians"))]},
+                "Angle by which each pair of numbers is turned",
+                anchor="angles",
+                legend=[(Name(line.name, line.ink), line.name) for line in lines],
             )
         )
     return shown
