@@ -277,7 +277,7 @@ def test_masks_positions_and_features_follow_their_options(page, ask):
         "{const s = document.querySelector('#positions select'); s.value = 'alibi';"
         "s.dispatchEvent(new Event('input', {bubbles: true}));}"
     )
-    page.tab.until("document.getElementById('positions-title').textContent === 'What is added to a score'")
+    page.tab.until("document.getElementById('positions-title').textContent === 'What is added to the score'")
     alibi = ask.done("positions", set=["model.positions=alibi", "model.width=64", "model.heads=4"], length=24)
     assert page.text("#positions-headline") == alibi["headline"]
     page.tab.size(390, 900)

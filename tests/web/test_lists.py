@@ -58,8 +58,11 @@ def test_a_comparison_says_how_far_apart_the_sound_runs_are_and_names_no_winner(
     losses = sorted(run.summary.result.metrics["loss"] for run in dot)
     assert len(losses) == 2 and zero.summary.result.metrics["loss"] < losses[0], "the leak looks best"
     spread = f"dev loss {losses[0]:.4f} to {losses[1]:.4f}"
-    assert compare.document(laboratory, [*dot, zero]).headline == f"2 of 3 runs sound, {spread}"
-    assert compare.document(laboratory, dot).headline == f"2 runs, {spread}"
+    assert (
+        compare.document(laboratory, compare.ComparedRuns.of([*dot, zero])).headline
+        == f"2 of 3 runs sound, {spread}"
+    )
+    assert compare.document(laboratory, compare.ComparedRuns.of(dot)).headline == f"2 runs, {spread}"
 
 
 def test_checks_of_a_run_lead_to_their_cards_and_those_of_its_own_do_not(laboratory):

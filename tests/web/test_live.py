@@ -122,3 +122,78 @@ def test_a_page_whose_run_is_gone_does_not_end_what_others_are_told():
         watching.cancel()
 
     asyncio.run(asked())
+
+
+def test_what_is_no_longer_there_is_emptied_on_the_page():
+    async def asked():
+        live, parts = Live(ToldIndex()), {"one": "here", "two": "here, too"}
+        topic = live.topic("page", lambda: dict(parts))
+        page = json.loads((await live.page(topic, shown_html)).body)
+        del parts["two"]
+        await live._compute(topic)
+        told = await asyncio.wait_for(first_of(live.events(topic, page["mark"])), 2)
+        assert told == {"two": ""}
+        parts["two"] = "again"
+        await live._compute(topic)
+        told = await asyncio.wait_for(first_of(live.events(topic, page["mark"])), 2)
+        assert told == {"two": "again"}
+
+    asyncio.run(asked())
+
+
+def test_a_page_whose_run_is_gone_is_told_so():
+    async def asked():
+        live, value = Live(ToldIndex()), ["here"]
+
+        def regions():
+            if value[0] == "gone":
+                raise ConfigError('There is no run "a" here.')
+            return {"headline": value[0], "curves": "drawn"}
+
+        topic = live.topic("page", regions)
+        page = json.loads((await live.page(topic, shown_html)).body)
+        watching = asyncio.create_task(live.run())
+        begun = asyncio.create_task(first_of(live.events(topic, page["mark"])))
+        await asyncio.sleep(0.1)
+        value[0], live.index.turns = "gone", 1
+        told = await asyncio.wait_for(begun, 4)
+        assert told == {"headline": 'There is no run "a" here.', "curves": ""}
+        watching.cancel()
+
+    asyncio.run(asked())
+
+
+def test_what_changed_while_nobody_looked_at_it_is_told_at_once_to_who_comes():
+    async def asked():
+        live, value = Live(ToldIndex()), ["old"]
+        live.index = ToldIndex()
+        topics = {name: live.topic(name, lambda: {"one": value[0]}) for name in ("watched", "left")}
+        marks = {
+            name: json.loads((await live.page(t, shown_html)).body)["mark"] for name, t in topics.items()
+        }
+        watching = asyncio.create_task(live.run())
+        elsewhere = asyncio.create_task(first_of(live.events(topics["watched"], marks["watched"])))
+        await asyncio.sleep(0.1)
+        value[0], live.index.version = "new", 1
+        assert await asyncio.wait_for(elsewhere, 4) == {"one": "new"}
+        began = time.monotonic()
+        told = await asyncio.wait_for(first_of(live.events(topics["left"], marks["left"])), 4)
+        assert told == {"one": "new"}
+        assert time.monotonic() - began < module.OFTEN + module.RAREST < module.SLOWEST
+        watching.cancel()
+
+    asyncio.run(asked())
+
+
+def test_pages_that_nobody_looks_at_are_remembered_up_to_a_number(monkeypatch):
+    monkeypatch.setattr(module, "KEPT", 10)
+    live = Live(ToldIndex())
+    first = live.topic("first", dict)
+    first.viewers.add(asyncio.Event())
+    for number in range(10):
+        live.topic(f"page {number}", dict)
+    assert len(live.topics) == 11, "as many as may be kept"
+    for number in range(10, 30):
+        live.topic(f"page {number}", dict)
+    assert live.topics["first"] is first and "page 29" in live.topics
+    assert 11 <= len(live.topics) <= 12 and "page 15" not in live.topics

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -203,3 +204,34 @@ def toml_settings():
     for change in (*SMALL, "training.budget.steps=6"):
         key, _, value = change.partition("=")
         yield key, value if value.replace(".", "").isdigit() else json.dumps(value)
+
+
+def test_a_page_finds_its_server_again_and_a_damaged_run_recovers(tab, served, tmp_path):
+    """A server that is killed and started again knows of no page; what changed meanwhile is told."""
+    shutil.copytree(served / "causal", tmp_path / "runs" / "one")
+    record = tmp_path / "runs" / "one" / "run.json"
+    whole = record.read_text()
+    headline = "document.getElementById('headline').textContent"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with server(tmp_path / "runs", "--port", str(port)) as own:
+        tab.size(1280, 900)
+        tab.open(own.address + "/runs/one")
+        tab.until(f"!{headline}.startsWith('Failed')")
+        own.process.kill()
+        own.process.wait()
+        record.write_text(json.dumps(json.loads(whole) | {"status": "failed", "error": "no room"}))
+        tab.until("document.getElementById('connection').textContent.startsWith('last heard')", 20)
+        own.process.returncode = 0  # it was killed on purpose
+    with server(tmp_path / "runs", "--port", str(port)):
+        tab.until(f"{headline}.startsWith('Failed')", 20)
+        assert tab.run("performance.getEntriesByType('navigation').length") == 1
+        assert tab.run("document.getElementById('connection').textContent") == ""
+        record.write_text('{"config"')
+        tab.until(f"{headline}.startsWith('Damaged')", 10)
+        tab.open(own.address + "/runs/one")
+        tab.until(f"{headline}.startsWith('Damaged')", 10)
+        record.write_text(whole)
+        tab.until("document.querySelector('[data-live=curves]') !== null", 10)
+    tab.errors.clear()

@@ -55,9 +55,8 @@ def _settings(file: str | Path | Mapping[str, Any] | None) -> dict[str, Any]:
     if str(file) in ready:
         return read(ready[str(file)])
     if not Path(file).is_file():
-        known = [*ready, *presets]
         raise ConfigError(
-            f"{file} is neither a file, a ready config nor a preset.{nearest(file, known)} "
+            f"{file} is neither a file, a ready config nor a preset.{nearest(file, named_configs())} "
             f"Configs: {', '.join(ready)}. Presets: {', '.join(presets)}."
         )
     return read(Path(file))
@@ -67,6 +66,11 @@ def ready_configs() -> dict[str, Path]:
     """The configs that come with the package, by name."""
     folder = Path(__file__).parent.parent / "configs"
     return {file.stem: file for file in sorted(folder.glob("*.toml"))}
+
+
+def named_configs() -> list[str]:
+    """What a config may be begun from by its name: ready configs and presets."""
+    return [*ready_configs(), *locate("attnlab.model.presets:PRESETS")]
 
 
 def read(file: Path) -> dict[str, Any]:

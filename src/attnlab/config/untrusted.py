@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
+import os
+import stat
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from attnlab.config.values import ConfigError
 
@@ -17,6 +19,15 @@ def refuse_device(file: Path) -> None:
     """An OSError where a pipe, whose content may never come, or a device without an end stands for a file."""
     if file.exists() and not file.is_file() and not file.is_dir():
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(file))
+
+
+def open_plain(file: Path) -> BinaryIO:
+    """A file to read that is nothing else: an OSError where a link, a pipe or a device stands for it."""
+    handle = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is not a file", str(file))
+    return os.fdopen(handle, "rb")
 
 
 def read_json(file: Path, *, most: int = 16 * MEBIBYTE) -> dict[str, Any]:

@@ -82,6 +82,11 @@ class Choice:
         return Choice("any", {"of": (self, choice_of(other, "|"))})
 
 
+def quoted(value: Any) -> str:
+    """A value that does not fit, as it was given."""
+    return str(value) if isinstance(value, Choice) else repr(value)
+
+
 def written(value: Any) -> str:
     """A value as a person writes it in a setting."""
     if isinstance(value, (tuple, list)):
@@ -160,7 +165,7 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
                 raise
             except ConfigError:
                 continue
-        raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {value!r}.")
+        raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {quoted(value)}.")
     if kind is Choice:
         return choice_of(value, where)
     if isinstance(value, Choice) and not value.options:
@@ -171,7 +176,8 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
         for word in arguments:
             if value == word or str(value) == word:  # TOML reads -inf as a number
                 return word
-        raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {value!r}.{nearest(value, arguments)}")
+        near = nearest(value, arguments)
+        raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {quoted(value)}.{near}")
     if origin is tuple and isinstance(value, (list, tuple)):
         return tuple(coerce(item, arguments[0], f"{where}[{i}]") for i, item in enumerate(value))
     if kind in (int, float) and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -183,7 +189,7 @@ def coerce(value: Any, kind: Any, where: str) -> Any:
     if isinstance(kind, type) and isinstance(value, kind):
         return value
     fix = f"; write [{json.dumps(value)}]" if origin is tuple and isinstance(value, (str, int, float)) else ""
-    raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {value!r}{fix}.")
+    raise ConfigError(f"{where} takes {kind_phrase(kind)}, not {quoted(value)}{fix}.")
 
 
 def refuse_halves(text: str, where: str) -> None:

@@ -66,7 +66,7 @@ class Checkpoints:
             return []
         names = (entry.name for entry in self.folder.iterdir() if entry.is_dir())
         return sorted(
-            int(n.removeprefix("step-")) for n in names if n.startswith("step-") and n[5:].isdigit()
+            int(n.removeprefix("step-")) for n in names if n.startswith("step-") and n[5:].isdecimal()
         )
 
     def write(

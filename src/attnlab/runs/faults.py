@@ -44,9 +44,15 @@ def reading(file: Path) -> Iterator[None]:
         ) from error
 
 
+LARGEST = 16 << 20
+"""Bytes of a record: of a study of a thousand arms as many as each of their configs takes."""
+
+
 def read_object(file: Path, record: Any) -> dict[str, Any]:
     """The object in a file, whose fields are of the types that a dataclass or TypedDict declares."""
     with reading(file):
+        if (size := file.stat().st_size) > LARGEST:
+            raise RunError(f"{file} is too large: {size:,} bytes, limit {LARGEST:,} bytes.")
         value = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(value, dict):
             raise TypeError(f"it holds a {type(value).__name__}, not an object")

@@ -11,7 +11,7 @@ from typing import Any
 from attnlab.config.files import config_of, identity, to_json
 from attnlab.config.imports import changed_code, code_of, require_code
 from attnlab.config.schema import Config
-from attnlab.config.untrusted import refuse_device
+from attnlab.config.untrusted import open_plain
 from attnlab.config.values import ConfigError
 from attnlab.runs.atomic import remove_halves, replace_json
 from attnlab.runs.checkpoints import Checkpoints
@@ -234,10 +234,8 @@ def holder(folder: Path, held: set[tuple[int, int]] | None = None) -> int:
     `held` are the locked files, where many folders are asked for. The lock itself is not tried: a process
     that begins at that moment would be refused.
     """
-    file = folder / "lock"
     try:
-        refuse_device(file)
-        with file.open("rb") as stream:
+        with open_plain(folder / "lock") as stream:
             process, number = int(stream.read(20)), os.fstat(stream.fileno()).st_ino
     except (OSError, ValueError):
         return 0

@@ -11,7 +11,7 @@ from typing import Any
 from attnlab.config.untrusted import refuse_device
 from attnlab.runs.events import Stepped
 from attnlab.runs.faults import FAULTS
-from attnlab.runs.metrics_file import METRICS_FILE
+from attnlab.runs.metrics_file import LONGEST, METRICS_FILE
 from attnlab.runs.typed import check_record
 
 KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
@@ -38,14 +38,15 @@ class Follower:
                 self._begin()
             with self.file.open("rb") as stream:
                 stream.seek(self.place)
-                text = stream.read()
+                for line in stream:
+                    if not line.endswith(b"\n"):  # one that is being written is read the next time
+                        break
+                    self.place += len(line)
+                    with suppress(*FAULTS):  # a view of a run: a line that is damaged is left out
+                        if len(line) <= LONGEST:
+                            self._take(json.loads(line))
         except OSError:
             return
-        whole = text[: text.rfind(b"\n") + 1]  # a line that is being written is read the next time
-        self.place += len(whole)
-        for line in whole.splitlines():
-            with suppress(*FAULTS):  # a view of a run: a line that is damaged is left out
-                self._take(json.loads(line))
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["event"] == "stepped":

@@ -23,6 +23,8 @@ TAIL = 1 << 17
 START = '{"event": "'
 """How each line begins, by which kinds are told apart unread."""
 KINDS = {kind.__name__.lower(): kind for kind in get_args(Event)}
+LONGEST = 1 << 20
+"""Characters of a line; what is longer is no event of a run, and is left out as what is damaged."""
 NEEDED: dict[type, tuple[str, ...]] = {
     Started: ("parameters",),
     Stepped: ("loss", "gradient", "tokens", "seconds", "progress"),
@@ -67,7 +69,7 @@ def lines_of(file: Path, *kinds: str) -> Iterator[str]:
     if file.exists():
         starts = tuple(f"{START}{kind}" for kind in kinds) or ""
         with file.open(encoding="utf-8", errors="replace") as lines:
-            yield from (line for line in lines if line.startswith(starts))
+            yield from (line for line in lines if line.startswith(starts) and len(line) <= LONGEST)
 
 
 def events_of(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -150,7 +152,8 @@ def check_event(event: dict[str, Any]) -> None:
     kind = KINDS[event["event"]]
     check_record(event, kind)
     for name in ("step", *NEEDED.get(kind, ())):
-        event[name]
+        if event[name] is None:
+            raise TypeError(f"{name} is null")
 
 
 def rewind(file: Path, *, step: int, evaluated: int) -> None:

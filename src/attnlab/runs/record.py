@@ -168,8 +168,12 @@ def differences(before: Any, now: Any, where: str = "") -> Iterator[Change]:
         for key in dict.fromkeys([*before, *now]):
             inner = f"{where}.{key}" if where else str(key)
             yield from differences(before.get(key, ABSENT), now.get(key, ABSENT), inner)
-    elif before != now and not (isinstance(before, (list, tuple)) and list(before) == list(now)):
+    elif before != now and not (_is_list(before) and _is_list(now) and list(before) == list(now)):
         yield Change(where, before, now)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple))
 
 
 DECIDING = ("torch", "machine", "threads", "products")

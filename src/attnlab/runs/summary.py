@@ -9,7 +9,7 @@ from typing import Any, Required, TypedDict
 
 from attnlab.config.imports import CodeRecord
 from attnlab.config.values import ConfigError
-from attnlab.runs.faults import RunError, read_object, reading
+from attnlab.runs.faults import FAULTS, RunError, read_object, reading
 from attnlab.runs.findings import failed_checks, read_findings
 from attnlab.runs.metrics_file import METRICS_FILE, RunCurve, curve_of, latest, read_events
 from attnlab.runs.reason import Reason
@@ -97,6 +97,12 @@ class RunSummary:
     scored_step: int = 0
     """The step whose scores these are: the checkpoint that is opened, or the last of a study's run."""
 
+    @classmethod
+    def damaged(cls, folder: Path, why: str) -> RunSummary:
+        """Of a run that cannot be read, or not be shown."""
+        result = RunResult(status=RunState.DAMAGED, reason=Reason.error(why), folder=str(folder))
+        return cls(name=folder.name, date="", whole=False, config={}, result=result)
+
     def as_json(self) -> dict[str, Any]:
         """All that a comparison goes by."""
         run = self.result
@@ -140,18 +146,17 @@ def summary_or_damage(folder: Path) -> RunSummary:
     try:
         return read_summary(folder)
     except (ConfigError, RunError) as error:
-        damaged = RunResult(status=RunState.DAMAGED, reason=Reason.error(str(error)), folder=str(folder))
-        return RunSummary(name=folder.name, date="", whole=False, config={}, result=damaged)
+        return RunSummary.damaged(folder, str(error))
 
 
-def read_summary(folder: Path) -> RunSummary:
-    """What a run's folder says of it, whatever became of it."""
+def read_summary(folder: Path, *, within: Path | None = None) -> RunSummary:
+    """What a run's folder says of it, whatever became of it; nothing is read that is not `within` a place."""
     record, measured = read_record(folder), read_result(folder)
     with reading(folder / RECORD):
         scored = kept_evaluation(folder / METRICS_FILE, record)
         metric = str((record.get("best") or {}).get("metric", "loss"))
         return RunSummary(
-            name=name_of(folder),
+            name=name_of(folder, within),
             date=str((record.get("versions") or {}).get("started", "")),
             whole=(measured is not None and measured.status == "finished") or whole_dev(record),
             config=record["config"],
@@ -205,7 +210,7 @@ def trained_seconds(folder: Path, record: Mapping[str, Any]) -> float:
     return sum(event["seconds"] for event in read_events(folder / METRICS_FILE, "stepped"))
 
 
-def name_of(folder: Path) -> str:
+def name_of(folder: Path, within: Path | None = None) -> str:
     """By the folder: the config's name with its hash, or study, arm and seed, or study and start."""
     if folder.name.startswith("seed-") and len(folder.parts) > 3:
         study, name = folder.parents[2], f"{folder.parent.name}, {folder.name.replace('-', ' ')}"
@@ -214,10 +219,12 @@ def name_of(folder: Path) -> str:
     else:
         return folder.name
     file = study / STUDY_FILE
-    if not file.is_file():
+    if within is not None and not file.resolve().is_relative_to(within):
         return folder.name
-    with reading(file):
+    try:
         return f"{read_object(file, StudyRecord)['study']['name']}: {name}"
+    except (RunError, ConfigError, OSError, *FAULTS):  # the study's own page or command says what is wrong
+        return folder.name
 
 
 def whole_dev(record: Mapping[str, Any]) -> bool:

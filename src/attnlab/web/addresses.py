@@ -39,8 +39,11 @@ def address_of(root: Path, folder: Path) -> str:
 
 
 def refuse_outside(root: Path, folder: Path, *, whole: bool = False) -> None:
-    """Refuse a run's folder of which a file is a link that leads out of the served one, a pipe, or too large
-    to be a record; `whole` asks its checkpoints as well, before a model is opened."""
+    """Refuse a run's folder that stands behind a link, or of which a file is a link that leads out of the
+    served one, a pipe, or too large to be a record; `whole` asks its checkpoints as well, before a model is
+    opened."""
+    if folder.resolve() != folder:
+        raise NotServedError(f"{address_of(root, folder)} stands behind a link: not read.")
     for entry in _entries(folder, whole=whole):
         if entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(root):
             raise NotServedError(

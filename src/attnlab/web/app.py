@@ -7,6 +7,7 @@ import contextlib
 import gc
 from collections.abc import AsyncIterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -91,6 +92,7 @@ def _add_errors(app: FastAPI) -> None:
     """A person's mistake is one sentence: a page for a browser, JSON for a script."""
 
     async def answer(request: Request, status: int, sentence: str) -> Response:
+        sentence = sentence.encode("utf-8", "replace").decode()  # half of a character is in no answer
         if "text/html" not in request.headers.get("accept", ""):
             return JSONResponse({"error": sentence}, status)
         title = "Not found" if status == 404 else "This cannot be shown"
@@ -113,6 +115,11 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RunError)
     async def failed(request: Request, error: RunError) -> Response:
         return await answer(request, 400, str(error))
+
+    @app.exception_handler(OSError)
+    async def unusable(request: Request, error: OSError) -> Response:
+        name = Path(str(error.filename or "A file of the folder")).name
+        return await answer(request, 400, f"{name[:100]} cannot be used: {error.strerror or error}.")
 
     @app.exception_handler(WorkerError)
     async def worker(request: Request, error: WorkerError) -> Response:

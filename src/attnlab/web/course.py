@@ -14,7 +14,7 @@ from typing import Any
 
 from attnlab.config.untrusted import refuse_device
 from attnlab.runs.faults import FAULTS
-from attnlab.runs.metrics_file import METRICS_FILE
+from attnlab.runs.metrics_file import LONGEST, METRICS_FILE
 
 MOST = 512
 """Points of a curve; beyond, neighbours become their mean."""
@@ -106,7 +106,8 @@ class GrowingCourse:
         with self._lock:
             for line in self._lines():
                 with suppress(*FAULTS):  # a view: a line that is damaged is left out
-                    self._take(json.loads(line.decode()))
+                    if len(line) <= LONGEST:
+                        self._take(json.loads(line.decode()))
             series = {name: own.copy() for name, own in self.series.items()}
             return RunCourse(series, self.place, tuple(self.warnings), self.ends, self)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,8 @@ class ListedFolder:
     """What a folder held when it was listed: whether it is a run's or a study's, and the folders in it."""
 
     time: int
+    number: int
+    """Of the folder on its disk."""
     kind: str
     inside: tuple[str, ...]
     address: str
@@ -57,9 +60,13 @@ class Folders:
 
     def _listed(self, folder: str) -> ListedFolder | None:
         try:
-            changed = os.stat(folder).st_mtime_ns
+            # of a link, and of a folder that another one took the place of, its own time changes, too
+            listing = os.lstat(folder) if folder != str(self.root) else os.stat(folder)
+            if not stat.S_ISDIR(listing.st_mode):
+                return None
+            changed = listing.st_ctime_ns
             known = self._known.get(folder)
-            if known is not None and known.time == changed:
+            if known is not None and (known.time, known.number) == (changed, listing.st_ino):
                 return known
             with os.scandir(folder) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
@@ -76,7 +83,7 @@ class Folders:
         settled = changed if time.time_ns() - changed > SETTLED else 0
         place = Path(folder)
         further = () if kind == RECORD else tuple(inside)
-        return ListedFolder(settled, kind, further, address_of(self.root, place), place)
+        return ListedFolder(settled, listing.st_ino, kind, further, address_of(self.root, place), place)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -15,9 +15,9 @@ from attnlab.runs.findings import CHECKS_FILE
 from attnlab.runs.folder import holder, locked_files
 from attnlab.runs.follower import Follower
 from attnlab.runs.metrics_file import METRICS_FILE
-from attnlab.runs.reason import Reason
+from attnlab.runs.reason import ReasonKind
 from attnlab.runs.record import RECORD
-from attnlab.runs.result import RESULT, RunResult, RunState
+from attnlab.runs.result import RESULT
 from attnlab.runs.summary import STUDY_FILE, RunSummary, StudyRecord, read_summary
 from attnlab.studies.outcome import ArmState, StudyOutcome
 from attnlab.web.addresses import LARGEST, refuse_outside
@@ -29,6 +29,8 @@ ENDED_EVERY = 3.0
 OF_STUDY = (STUDY_FILE, RESULTS)
 OF_RUN = (RECORD, METRICS_FILE, RESULT, CHECKS_FILE)
 """Files by whose times it is known whether something changed."""
+PATIENCE = 0.3
+"""Seconds that a page waits for a look that is under way."""
 PAUSES = 20
 """How much longer the pause between two looks is than a look, at a run or at all of them."""
 
@@ -92,9 +94,11 @@ class Index:
         self._folders = Folders(self.root)
 
     def look(self, seconds: float) -> None:
-        """Refresh, unless that was done within so many seconds."""
-        with self._lock:  # one that is under way ends first
-            pass
+        """Refresh, unless that was done within so many seconds. One that is under way is waited for, but not
+        for long once there is something to show: a folder may have a run that takes seconds to read."""
+        if not self._lock.acquire(timeout=PATIENCE if self.turns else -1):
+            return
+        self._lock.release()
         if time.monotonic() - self._begun > seconds:
             self.refresh()
 
@@ -154,11 +158,10 @@ class Index:
         """A run in short; of a damaged one, or one that leads elsewhere, what is wrong with it."""
         try:
             refuse_outside(self.root, folder)
-            return read_summary(folder)
+            return read_summary(folder, within=self.root)
         except (ConfigError, RunError, OSError, *FAULTS) as error:
             why = str(error).replace(f"{self.root}/", "")
-            result = RunResult(status=RunState.DAMAGED, reason=Reason.error(why), folder=str(folder))
-            return RunSummary(name=folder.name, date="", whole=False, config={}, result=result)
+            return RunSummary.damaged(folder, why)
 
     def _read_study(
         self, address: str, folder: Path, stamp: Stamp, held: set[tuple[int, int]] | None
@@ -184,7 +187,9 @@ def answer_of(folder: Path) -> StudyAnswer:
     try:
         outcome = StudyOutcome.of_json(read_json(folder / RESULTS, most=LARGEST))
         unfinished = [arm.name for arm in outcome.all_arms if arm.state is not ArmState.FINISHED]
-        return StudyAnswer(outcome.headline, frozenset(unfinished))
+        reasons = {reason.kind for arm in outcome.all_arms for reason in arm.reasons}
+        missing = not reasons.isdisjoint((ReasonKind.STOPPED, ReasonKind.NOT_BEGUN))
+        return StudyAnswer(outcome.headline, frozenset(unfinished), interrupted=missing)
     except (ConfigError, RunError, OSError, *FAULTS):
         return StudyAnswer()
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from attnlab.config.values import ConfigError
+from attnlab.runs.faults import FAULTS, RunError, fault_phrase
 from attnlab.runs.result import RunState
 from attnlab.runs.summary import RunSummary
 
@@ -100,6 +103,17 @@ class IndexedRun:
         return self.folder.parent.name if self.study and self.folder.name.startswith("seed-") else ""
 
 
+@contextmanager
+def showing(what: str) -> Iterator[None]:
+    """While a run is shown: a RunError where its records hold what no run writes."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except FAULTS as error:
+        raise RunError(f"{what} cannot be shown: {fault_phrase(error)}.") from error
+
+
 @dataclass(frozen=True)
 class StudyAnswer:
     """What the results of a study say in short; nothing where there are none, or where they are damaged."""
@@ -107,6 +121,8 @@ class StudyAnswer:
     headline: str = ""
     unfinished: frozenset[str] = frozenset()
     """The arms that were not finished: invalid, failed or not run."""
+    interrupted: bool = False
+    """Whether runs are missing that were stopped or did not begin."""
 
 
 @dataclass(frozen=True)
@@ -155,4 +171,9 @@ class IndexedStudy:
 
     @property
     def ended(self) -> bool:
+        """Whether it came to results, which may lack runs that were asked for later."""
         return (self.folder / RESULTS).is_file()
+
+    @property
+    def interrupted(self) -> bool:
+        return not self.process and (not self.ended or self.answer.interrupted)

@@ -81,15 +81,13 @@ class Topic:
     def update(self, regions: Regions, number: int) -> bool:
         """Whether anything is another than before."""
         self.computed_at, self.stale = time.monotonic(), False
-        changed = {name: html for name, html in regions.items() if self.known.get(name, (0, None))[1] != html}
-        gone = [name for name in self.known if name not in regions]
-        for name in gone:
-            del self.known[name]
+        now = dict.fromkeys(self.known, "") | dict(regions)  # viewers empty what is there no more
+        changed = {name: html for name, html in now.items() if self.known.get(name, (0, None))[1] != html}
         self.known |= {name: (number, html) for name, html in changed.items()}
-        if changed or gone:
+        if changed:
             self._encoded.clear()
             self.latest = number
-        return bool(changed or gone)
+        return bool(changed)
 
     def since(self, number: int, server: str) -> bytes:
         """The event that tells of the regions that changed after a number; made once for all who ask."""
@@ -116,7 +114,8 @@ class Live:
 
     def topic(self, name: str, regions: Callable[[], Regions]) -> Topic:
         if name not in self.topics:
-            for old in [t.name for t in self.topics.values() if not t.viewers][: len(self.topics) - KEPT]:
+            unwatched = [topic.name for topic in self.topics.values() if not topic.viewers]
+            for old in unwatched[: max(0, len(unwatched) - KEPT)]:
                 del self.topics[old]
             self.topics[name] = Topic(name, regions)
         self.topics[name] = self.topics.pop(name)  # the latest last
@@ -172,8 +171,10 @@ class Live:
 
     async def _compute(self, topic: Topic) -> None:
         regions, topic.seconds = await asyncio.to_thread(timed, topic.regions)
-        number = next(self._numbers)
-        if topic.update(regions, number):
+        self._tell(topic, regions)
+
+    def _tell(self, topic: Topic, regions: Regions) -> None:
+        if topic.update(regions, next(self._numbers)):
             for viewer in topic.viewers:
                 viewer.set()
 
@@ -194,15 +195,16 @@ class Live:
                 self._watched.clear()
 
     async def _compute_watched(self, *, changed: bool, turned: bool) -> None:
-        """What is looked at, where it is time to."""
-        for topic in [topic for topic in self.topics.values() if topic.viewers]:
+        """What is looked at, where it is time to; what is not is computed when somebody looks again."""
+        for topic in self.topics.values():
             topic.stale |= changed
+        for topic in [topic for topic in self.topics.values() if topic.viewers]:
             waited = time.monotonic() - topic.computed_at
             if turned or (topic.stale and waited >= OFTEN) or waited > SLOWEST:
                 try:
                     await self._compute(topic)
-                except (ConfigError, RunError, OSError):  # what was looked at is gone
-                    continue
+                except (ConfigError, RunError, OSError) as error:  # what was looked at is gone
+                    self._tell(topic, {"headline": str(error)})
                 except Exception:
                     topic.computed_at, topic.stale = time.monotonic(), False
                     LOGGER.exception("%s cannot be shown.", topic.name)

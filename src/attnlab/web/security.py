@@ -10,9 +10,8 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -20,7 +19,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-COOKIE = "attnlab"
 LARGEST_BODY = 1 << 20
 LARGEST_QUESTION = 15 << 20
 """Of a question to a model: a picture of 10 MB as base64, and a text."""
@@ -60,6 +58,11 @@ class Door:
         """What a person opens, token included."""
         name = "localhost" if self.host in ("0.0.0.0", "::") else bracketed(self.host)
         return f"http://{name}:{self.port}/" + (f"?token={self.token}" if self.token else "")
+
+    @property
+    def cookie(self) -> str:
+        """Its name; cookies are of a host, whatever the port."""
+        return f"attnlab-{self.port}"
 
     def knows(self, host: str) -> bool:
         """Whether a Host header names this server. With a token any name will do: a site that got a browser
@@ -105,19 +108,17 @@ class Guard:
             return f'This server does not answer to the name "{host}". Open {own}'
         if scope["method"] in SAFE:
             return ""
-        origin = headers.get("origin", "")
-        if urlsplit(origin).netloc.lower() != host.lower() or not origin.startswith("http"):
+        if headers.get("origin", "").lower() not in (f"http://{host.lower()}", f"https://{host.lower()}"):
             return "Only this page may change things here: the request is of another origin, or of none."
         if int(headers.get("content-length") or 0) > (most := largest_body(scope)):
             return f"The request is too large: limit {most:,} bytes."
         return ""
 
     def has_token(self, headers: dict[str, str]) -> bool:
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self.door.token.encode())
+        """Whether one of the cookies is ours; others of this host may be written in any way."""
+        wanted = f"{self.door.cookie}={self.door.token}".encode()
+        cookies = (cookie.strip().encode() for cookie in headers.get("cookie", "").split(";"))
+        return any(hmac.compare_digest(cookie, wanted) for cookie in cookies)
 
     async def admit(self, scope: Scope, send: Send) -> None:
         """With the token in its address a browser gets it as a cookie, and the address without it."""
@@ -128,7 +129,7 @@ class Guard:
                 send, 401, "Open the address that `attnlab serve` printed: it has the token."
             )
         rest = urlencode(query, doseq=True)
-        cookie = f"{COOKIE}={self.door.token}; HttpOnly; SameSite=Strict; Path=/"
+        cookie = f"{self.door.cookie}={self.door.token}; HttpOnly; SameSite=Strict; Path=/"
         place = "/" + quote(scope["path"].lstrip("/\\")) + (f"?{rest}" if rest else "")
         headers = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
         return await _answer(send, 303, "", headers)

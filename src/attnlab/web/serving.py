@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import resource
 import socket
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attnlab.config.values import ConfigError
 from attnlab.web.app import create_app
@@ -20,6 +23,10 @@ LOGGER = logging.getLogger("uvicorn.error")
 """On stderr, where the server's own warnings go: what workers say of faults."""
 
 
+BACKLOG = 128
+"""Connections that wait to be taken up; of each that cannot be, a line is logged."""
+SILENT = 10.0
+"""Seconds in which a connection has to ask for something."""
 SWITCH = 0.0005
 """Seconds after which a thread that makes a page lets the one go on that sends what is ready: it would
 otherwise wait 5 ms for each piece that it sends."""
@@ -33,7 +40,7 @@ def bound(host: str, port: int) -> Iterator[tuple[socket.socket, Door]]:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind((host, port))
-            listening.listen(2048)  # whoever comes before the server is ready waits, and is not refused
+            listening.listen(BACKLOG)  # whoever comes before the server is ready waits, and is not refused
         except OSError as error:
             raise ConfigError(
                 f"{host}:{port} cannot be listened on: {error.strerror or error}. Give another --port (0: "
@@ -45,9 +52,12 @@ def bound(host: str, port: int) -> Iterator[tuple[socket.socket, Door]]:
 def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int) -> None:
     """Answer until Ctrl-C."""
     sys.setswitchinterval(SWITCH)
+    open_more_files()
     laboratory = Laboratory.at(folder, memory=memory, log=LOGGER.warning)
     settings = uvicorn.Config(
         create_app(laboratory, door),
+        http=PromptProtocol,
+        backlog=BACKLOG,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -58,6 +68,26 @@ def serve_on(listening: socket.socket, door: Door, folder: Path, *, memory: int)
     )
     with suppress(KeyboardInterrupt):  # uvicorn raises it again once it has ended
         EndingServer(settings, laboratory).run(sockets=[listening])
+
+
+def open_more_files() -> None:
+    """As many as the system allows: each viewer is an open file."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+class PromptProtocol(H11Protocol):
+    """Ends a connection that has asked for nothing after a while: whoever has no token could hold all."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.loop.call_later(SILENT, self._end_silence)
+
+    def _end_silence(self) -> None:
+        asked = getattr(self, "cycle", None)  # None before the first whole request
+        if asked is None and not self.transport.is_closing():
+            self.transport.close()
 
 
 class EndingServer(uvicorn.Server):

@@ -103,11 +103,22 @@ SERVED = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
 }
+MADE = ("page.css", "plotly.js", "plots.js", "tables.js", "attention.js")
+"""Which are not files of the page's own."""
+
+
+def static_file(name: str) -> tuple[bytes, str] | None:
+    """A script or a style by its name, and its type; None where there is no such file."""
+    return _file(name) if name in (*MADE, *own_files()) else None
 
 
 @cache
-def static_file(name: str) -> tuple[bytes, str] | None:
-    """A script or a style by its name, and its type; None where there is no such file."""
+def own_files() -> frozenset[str]:
+    return frozenset(file.name for file in (files("attnlab.web") / "static").iterdir())
+
+
+@cache
+def _file(name: str) -> tuple[bytes, str]:
     if name == "page.css":
         return page_styles().encode(), SERVED[".css"]
     if name == "plotly.js":
@@ -116,11 +127,7 @@ def static_file(name: str) -> tuple[bytes, str] | None:
         return shared_text(name).encode(), SERVED[".js"]
     if name == "attention.js":
         return f"{attention_text(name)}\nexport {{ drawAttention }};\n".encode(), SERVED[".js"]
-    kind = SERVED.get("." + name.rpartition(".")[2])
-    file = files("attnlab.web") / "static" / name
-    if kind is None or "/" in name or "\\" in name or not file.is_file():
-        return None
-    return file.read_bytes(), kind
+    return (files("attnlab.web") / "static" / name).read_bytes(), SERVED["." + name.rpartition(".")[2]]
 
 
 def attention_text(name: str) -> str:

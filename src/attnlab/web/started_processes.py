@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from attnlab.config.untrusted import open_plain
 from attnlab.config.values import ConfigError
 from attnlab.runs.folder import holder
 
@@ -52,11 +54,18 @@ class StartedProcess:
     def log(self) -> str:
         """The end of what it said."""
         try:
-            with (self.folder / LOG).open("rb") as stream:
+            with open_plain(self.folder / LOG) as stream:
                 stream.seek(max(0, stream.seek(0, os.SEEK_END) - LAST))
-                return stream.read().decode(errors="replace").strip()
-        except OSError:
-            return ""
+                said = stream.read().decode(errors="replace").strip()
+        except OSError as error:
+            return f"What it said cannot be read: {error.strerror}."
+        return said or ("" if self.code is None else self._silence())
+
+    def _silence(self) -> str:
+        """Why it may have said nothing: what it says is written to its folder."""
+        room = shutil.disk_usage(self.folder).free
+        full = f", on a disk that is full ({room:,} bytes are free)" if room < LAST else ""
+        return f"It said nothing that could be written to its folder{full}."
 
 
 class StartedProcesses:

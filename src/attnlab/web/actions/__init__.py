@@ -40,6 +40,7 @@ ACTIONS = {
     "settings": "attnlab.web.actions.parts:settings",
     "combinations": "attnlab.web.actions.parts:combinations",
     "paired": "attnlab.web.actions.paired:paired",
+    "run_to_begin": "attnlab.web.actions.pace:run_to_begin",
     "run_to_resume": "attnlab.web.actions.files_read:run_to_resume",
     "study_to_run": "attnlab.web.actions.files_read:study_to_run",
     "studies": "attnlab.web.actions.studies:studies",

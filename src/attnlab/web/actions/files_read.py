@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attnlab.config.files import to_json
+from attnlab.config.files import load, named_configs, to_json
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError
+from attnlab.data.corpora import CORPORA
 from attnlab.runs.faults import reading
 from attnlab.runs.folder import RunFolder
 from attnlab.runs.summary import STUDY_FILE
@@ -19,8 +20,9 @@ from attnlab.studies.resolved import from_record, resolve
 from attnlab.studies.runner import read_study_record
 from attnlab.studies.spec import OF_STUDY, Study
 from attnlab.studies.study_files import adjusted, load_study
+from attnlab.training.continuing import resumable_step
 from attnlab.web.actions import Answer
-from attnlab.web.worker_request import NoValues, WorkerRequest
+from attnlab.web.worker_request import WorkerRequest
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,32 @@ class StudyValues:
     arms: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class ResumeValues:
+    """What is set anew, as --set has it."""
+
+    set: tuple[str, ...] = ()
+
+
 def run_to_resume(asked: WorkerRequest) -> Answer:
-    """Refuse to resume a run that reads files outside the served folder, or that needs code of its own."""
-    asked.read(NoValues)
-    refuse_outside(asked, RunFolder(asked.named_folder).config())
+    """Refuse to resume a run that reads files outside the served folder, that needs code of its own, or that
+    has used up the budget that it is given."""
+    values = asked.read(ResumeValues)
+    config = RunFolder(asked.named_folder).config()
+    refuse_outside(asked, config)
+    if values.set:
+        resumable_step(config, load(to_json(config), set=values.set), asked.named_folder)
     return {}
 
 
 def study_to_run(asked: WorkerRequest) -> Answer:
     """Refuse a study, or arms that it is given, that cannot be trained or read files outside the folder."""
     values = asked.read(StudyValues)
-    study = adjusted(stored_study(asked, values.study), quick=values.quick, more=values.arms)
+    stored = stored_study(asked, values.study)
+    base = stored.base if isinstance(stored.base, str) else ""
+    if base and base not in named_configs() and not asked.holds(Path(base).expanduser()):
+        raise outside_error(base)
+    study = adjusted(stored, quick=values.quick, more=values.arms)
     for path in written_paths([study.base, study.starts]):
         if outside(asked, [path]):
             raise outside_error(path)
@@ -70,10 +87,22 @@ def stored_study(asked: WorkerRequest, source: str) -> Study:
 
 
 def refuse_outside(asked: WorkerRequest, config: Config) -> None:
-    """Refuse text, tokenizers and starts that are not in the served folder."""
+    """Refuse text, pictures, tokenizers and starts that are not in the served folder."""
     refuse_parts_outside(asked, config)
     for path in text_outside(asked, config):
         raise outside_error(path)
+    if config.model.picture is not None:
+        refuse_pictures_outside(asked, config)
+
+
+def refuse_pictures_outside(asked: WorkerRequest, config: Config) -> None:
+    """Refuse pictures that rows of the text name, and that are elsewhere."""
+    corpus = CORPORA.build(config.data.corpus)
+    for split in corpus.given:
+        for example in corpus.read(split):
+            source = None if example.image is None else example.image.source
+            if isinstance(source, Path) and not asked.holds(source):
+                raise outside_error(str(source))
 
 
 def refuse_parts_outside(asked: WorkerRequest, config: Config) -> None:
@@ -84,7 +113,10 @@ def refuse_parts_outside(asked: WorkerRequest, config: Config) -> None:
 
 
 def text_outside(asked: WorkerRequest, config: Config) -> list[str]:
-    """The paths of a config's text that are not in the served folder."""
+    """The paths of a config's text that are not in the served folder; what the hub has is in none."""
+    corpus = config.data.corpus
+    if corpus.kind == "hub":
+        return [f"hub:{corpus.options['name']}"]
     return outside(asked, text_paths(to_json(config)))
 
 

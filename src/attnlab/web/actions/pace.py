@@ -1,4 +1,4 @@
-"""How long a config would train here, by a few real steps: as `attnlab run --plan` measures it."""
+"""A config before it is trained here: whether it may be, and how long it would take, by a few real steps."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from attnlab.web.actions.settings import ConfigValues, config_of_values
 from attnlab.web.worker_request import WorkerRequest
 
 
+def run_to_begin(asked: WorkerRequest) -> Answer:
+    """Refuse to begin a run that reads files outside the served folder."""
+    refuse_outside(asked, config_of_values(asked.read(ConfigValues)))
+    return {}
+
+
 def pace(asked: WorkerRequest) -> Answer:
-    """Seconds from its start to its end, checks and evaluations included; nothing of the steps is kept."""
+    """Seconds from its start to its end, checks and evaluations included, as `attnlab run --plan` measures
+    them; nothing of the steps is kept."""
     config = config_of_values(asked.read(ConfigValues))
     refuse_outside(asked, config)
     with TemporaryDirectory(prefix="attnlab-pace-") as folder:

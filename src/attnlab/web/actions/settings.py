@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from attnlab.config.files import FOUNDATIONS, identity, load, parse_override, ready_configs, to_json
-from attnlab.config.registry import locate
+from attnlab.config.files import FOUNDATIONS, identity, load, named_configs, parse_override, to_json
 from attnlab.config.schema import SECTIONS, Config
 from attnlab.config.values import ConfigError, unknown_name, written
 from attnlab.model.counts import count
@@ -80,9 +79,8 @@ def overrides_of(values: ConfigValues) -> Settings:
 
 def known_config(name: str) -> str | None:
     """A ready config or a preset by its name; the page reads no file that a request names."""
-    known = [*ready_configs(), *locate("attnlab.model.presets:PRESETS")]
-    if name and name not in known:
-        raise unknown_name("config", name, known)
+    if name and name not in named_configs():
+        raise unknown_name("config", name, named_configs())
     return name or None
 
 

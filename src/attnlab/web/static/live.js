@@ -59,6 +59,7 @@ const take = (changed) => {
   const known = regions();
   for (const [name, content] of Object.entries(changed)) {
     if (name.startsWith("plot:")) {
+      if (!content) continue; // there is nothing to draw any more
       const anchor = name.slice(5);
       plots[anchor] = JSON.parse(content);
       const figure = document.querySelector(`[data-plot="${CSS.escape(anchor)}"]`);
@@ -89,14 +90,27 @@ const connect = () => {
   if (!events) return;
   const shown = document.getElementById("connection");
   let last = Date.now();
-  const source = new EventSource(`${events}?after=${encodeURIComponent(mark)}`);
-  source.addEventListener("open", () => { last = Date.now(); shown.textContent = ""; shown.classList.remove("lost"); });
-  source.addEventListener("regions", (event) => { last = Date.now(); take(JSON.parse(event.data)); });
-  source.addEventListener("error", () => {
-    const silent = Math.round((Date.now() - last) / 1000);
-    shown.textContent = `last heard ${silent} s ago`;
-    shown.classList.add("lost");
-  });
+  let source = null;
+  const heard = () => { last = Date.now(); shown.textContent = ""; shown.classList.remove("lost"); };
+  const open = () => {
+    source = new EventSource(`${events}?after=${encodeURIComponent(mark)}`);
+    source.addEventListener("open", heard);
+    source.addEventListener("regions", (event) => { heard(); take(JSON.parse(event.data)); });
+    source.addEventListener("error", () => {
+      const silent = Math.round((Date.now() - last) / 1000);
+      shown.textContent = `last heard ${silent} s ago`;
+      shown.classList.add("lost");
+      if (source.readyState === EventSource.CLOSED) setTimeout(again, 1000);
+    });
+  };
+  // A server that was started again knows of no page yet: asked for this one, it does.
+  const again = async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } }).catch(() => null);
+    if (answer && !answer.ok) location.reload(); // it says what became of it
+    else if (answer) open();
+    else setTimeout(again, 1000);
+  };
+  open();
   window.addEventListener("pagehide", () => source.close());
   window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 };

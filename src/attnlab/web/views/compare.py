@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -34,6 +35,7 @@ from attnlab.documents.nodes import (
     Table,
     TableColumn,
     Tone,
+    listed,
     strong,
     toned,
 )
@@ -47,12 +49,13 @@ from attnlab.studies.side_by_side import SideBySide, side_by_side
 from attnlab.studies.side_by_side_table import MOST_COLUMNS, measures_table
 from attnlab.web.addresses import address_of, refuse_outside
 from attnlab.web.arm_inks import inks_of_runs
-from attnlab.web.course import RunCourse
-from attnlab.web.indexed import IndexedRun
+from attnlab.web.course import RunCourse, Series
+from attnlab.web.indexed import IndexedRun, showing
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.shell import ShellPage, nodes, plots_of, template
 from attnlab.web.views.run import file_answer
-from attnlab.web.views.run_curves import AXES
+from attnlab.web.views.run_curves import AXES, COST
+from attnlab.web.views.run_record import plain_setting
 
 MOST = 20
 Chosen = Annotated[list[str], Query(max_length=MOST)]
@@ -70,10 +73,11 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.get("/compare", response_class=HTMLResponse)
     def compare(run: Chosen) -> str:
         """Two to twenty runs side by side."""
-        shown = document(laboratory, chosen(laboratory, run))
+        compared = ComparedRuns.of(chosen(laboratory, run))
+        shown = document(laboratory, compared)
         query = urlencode([("run", one) for one in run])
-        comparable = any(isinstance(node, Section) and node.title == SCORES for node in shown.nodes)
-        actions = template("compare_actions.html", runs=run if comparable else [], query=query)
+        paired = [one.address for one in compared.together] if compared.comparison else []
+        actions = template("compare_actions.html", runs=paired, query=query)
         body = actions + nodes(shown.nodes)
         return ShellPage(
             title="Compare",
@@ -96,7 +100,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.get("/saved/compare", response_class=HTMLResponse)
     def saved(run: Chosen) -> Response:
         """The comparison as one HTML file."""
-        shown = document(laboratory, chosen(laboratory, run))
+        shown = document(laboratory, ComparedRuns.of(chosen(laboratory, run)))
         return file_answer(page_of_one_file(shown, scripts=True), "comparison.html")
 
     return router
@@ -123,27 +127,59 @@ def names_of(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> list[Name]:
     ]
 
 
-def document(laboratory: Laboratory, runs: Sequence[IndexedRun]) -> DocumentPage:
+@dataclass(frozen=True)
+class ComparedRuns:
+    """Runs that were picked: those that are comparable with the first, it among them, and why the others are
+    not."""
+
+    runs: list[IndexedRun]
+    together: list[IndexedRun]
+    apart: list[str]
+    comparison: SideBySide | None
+
+    @classmethod
+    def of(cls, runs: list[IndexedRun]) -> ComparedRuns:
+        with showing("This comparison"):
+            together, apart = comparable(runs)
+            several = len(together) > 1
+            comparison = side_by_side([run.folder for run in together]) if several else None
+            return cls(runs, together, apart, comparison)
+
+
+def document(laboratory: Laboratory, compared: ComparedRuns) -> DocumentPage:
     """What may be compared, and what is only drawn."""
-    names = names_of(laboratory, runs)
-    courses = [laboratory.course(run) for run in runs]
+    with showing("This comparison"):
+        return _document(laboratory, compared)
+
+
+def _document(laboratory: Laboratory, compared: ComparedRuns) -> DocumentPage:
+    comparison, together = compared.comparison, {run.address for run in compared.together}
+    names = names_of(laboratory, compared.runs)
+    courses = [laboratory.course(run) for run in compared.runs]
     lead: list[Node] = []
-    comparison, refused = None, ""
-    try:
-        comparison = side_by_side([run.folder for run in runs])
-    except ConfigError as error:
-        refused = without_root(laboratory, str(error))
-        lead.append(Notice((strong("✗ Not comparable."), f" {refused}"), "invalid"))
-    sections = [Section("Curves", [curves_figure(names, courses)])]
+    if compared.apart:
+        told: list[Inline] = [without_root(laboratory, why) for why in dict.fromkeys(compared.apart)]
+        lead.append(Notice((strong("✗ Not comparable."), " ", listed(told, " ")), "invalid"))
+    sections = [Section("Curves", [curves_figure(names, courses, together)])]
     if comparison is not None:
         lead += notes_of(laboratory, comparison)
-        sections.insert(0, Section(SCORES, [measures_table(comparison, names)]))
-    sections.append(Section("Settings that differ", [changes_table(runs)]))
+        scored = [name for name in names if name.text in together]
+        sections.insert(0, Section("Scores", [measures_table(comparison, scored)]))
+    sections.append(Section("Settings that differ", [changes_table(compared.runs)]))
     answer = headline(comparison) if comparison is not None else "These runs are not comparable"
     return DocumentPage("comparison", answer, sections, lead=lead)
 
 
-SCORES = "Scores"
+def comparable(runs: Sequence[IndexedRun]) -> tuple[list[IndexedRun], list[str]]:
+    """The runs that are comparable with the first, it among them, and why the others are not."""
+    together, apart = [runs[0]], list[str]()
+    for run in runs[1:]:
+        try:
+            side_by_side([runs[0].folder, run.folder])
+            together.append(run)
+        except ConfigError as error:
+            apart.append(str(error))
+    return together, apart
 
 
 def headline(comparison: SideBySide) -> str:
@@ -195,12 +231,18 @@ def paired_table(laboratory: Laboratory, names: Sequence[Name], answer: Mapping[
     )
 
 
-def curves_figure(names: Sequence[Name], courses: Sequence[RunCourse]) -> Figure:
-    """A curve a run, for each quantity that any of them has."""
+def curves_figure(names: Sequence[Name], courses: Sequence[RunCourse], compared: Set[str]) -> Figure:
+    """A curve a run for each quantity; of losses and scores those that may be compared."""
+
+    def drawn(quantity: str) -> list[tuple[Name, Series]]:
+        runs = zip(names, courses, strict=True)
+        known = [(name, own.series[quantity]) for name, own in runs if quantity in own.series]
+        return [(name, series) for name, series in known if quantity in COST or name.text in compared]
+
     kept = [
         name
         for name in dict.fromkeys(name for course in courses for name in course.series)
-        if name.removeprefix("dev ") in METRICS or not name.startswith("dev ")
+        if (name.removeprefix("dev ") in METRICS or not name.startswith("dev ")) and drawn(name)
     ]
     kept.sort(key=lambda name: name != "dev loss")
     views = {}
@@ -208,8 +250,7 @@ def curves_figure(names: Sequence[Name], courses: Sequence[RunCourse]) -> Figure
         for number, (axis, called) in enumerate(AXES.items()):
             lines = [
                 Line(name.text, series.places(axis), series.values, ink=name.ink)
-                for name, course in zip(names, courses, strict=True)
-                if (series := course.series.get(quantity)) is not None
+                for name, series in drawn(quantity)
             ]
             percent = form_of(quantity.removeprefix("dev ")) == "percent"
             up = Axis(title_of_curve(quantity), form="percent" if percent else "plain")
@@ -247,7 +288,7 @@ def changes_table(runs: Sequence[IndexedRun]) -> Node:
         for run in others
     ]
     values = [
-        [str(before), *(str(own.get(setting, before)) for own in by_run)]
+        [plain_setting(before), *(plain_setting(own.get(setting, before)) for own in by_run)]
         for setting, before in changed.items()
     ]
     if MOST_COLUMNS < len(runs) > len(changed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter
@@ -15,10 +16,12 @@ from attnlab.documents.html import inline
 from attnlab.documents.markup import element
 from attnlab.documents.nodes import Below, state
 from attnlab.documents.palette import Ink
+from attnlab.runs.faults import RunError
 from attnlab.runs.listing import comparable, value_spans
 from attnlab.runs.result import RunState
+from attnlab.runs.summary import RunSummary
 from attnlab.web.arm_inks import inks_by_study
-from attnlab.web.indexed import IndexedRun
+from attnlab.web.indexed import IndexedRun, showing
 from attnlab.web.laboratory import Laboratory
 from attnlab.web.live import Regions, Shown
 from attnlab.web.shell import ShellPage, region, template
@@ -98,8 +101,16 @@ class _Rows:
     def _row(self, run: IndexedRun, span: Span, own: Ink | None) -> str:
         known = self._rendered.get(run.address)
         if known is None or known[0] is not run or known[1:3] != (span, own) or not run.ended:
-            known = self._rendered[run.address] = run, span, own, str(row_of(run, span, own))
+            known = self._rendered[run.address] = run, span, own, self._drawn(run, span, own)
         return known[3]
+
+    def _drawn(self, run: IndexedRun, span: Span, own: Ink | None) -> str:
+        """A run's row; of one whose record cannot be drawn, that it is damaged: the others are shown."""
+        try:
+            with showing(run.address):
+                return str(row_of(run, span, own))
+        except RunError as error:
+            return str(row_of(replace(run, summary=RunSummary.damaged(run.folder, str(error))), None))
 
 
 def steady(low: float, high: float) -> tuple[float, float]:
@@ -146,7 +157,7 @@ def studies_table(laboratory: Laboratory) -> Markup:
     rows = []
     for study in sorted(index.studies.values(), key=lambda study: study.stamp, reverse=True):
         progress = StudyProgress.of(study, index.runs_of(study.address))
-        word = "running" if study.process else "finished" if study.ended else "interrupted"
+        word = "running" if study.process else "interrupted" if study.interrupted else "finished"
         link = element("a", element("bdi", study.name), href=page_of(study.address, "studies"))
         asked = element("small", study.fault or study.question, class_="beside")
         answer = "" if study.process else study.answer.headline

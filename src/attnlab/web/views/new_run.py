@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,8 +105,9 @@ def routes(laboratory: Laboratory) -> APIRouter:
         name = wanted.name.strip() or f"{wanted.config}-{answer['identity'][:8]}"
         if not NAME.fullmatch(name):
             raise ConfigError(f'"{name}" cannot name a run; use letters, digits, hyphens and full stops.')
-        if wanted.name.strip() and (laboratory.root / name).exists():
+        if wanted.name.strip() and os.path.lexists(laboratory.root / name):
             raise ConfigError(f'There is a folder "{name}" already; give another name.')
+        await laboratory.workers.answer("run_to_begin", None, {"config": wanted.config, "set": wanted.set})
         folder = free_folder(laboratory.root, name)
         changes = [word for change in wanted.set for word in ("--set", change)]
         laboratory.processes.start(folder, ["train", wanted.config, *changes, "--out", str(folder)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter
@@ -17,10 +17,13 @@ from attnlab.config.values import ConfigError
 from attnlab.documents.html import page as page_of_one_file
 from attnlab.documents.markup import element
 from attnlab.documents.nodes import DocumentPage, Figure, Section
+from attnlab.runs.faults import RunError
+from attnlab.runs.summary import RunSummary
+from attnlab.web.addresses import refuse_outside
 from attnlab.web.course import RunCourse, ShownCurves
-from attnlab.web.indexed import IndexedRun
+from attnlab.web.indexed import IndexedRun, showing
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.live import OFTEN, Regions, Shown
+from attnlab.web.live import LOGGER, OFTEN, Regions, Shown
 from attnlab.web.shell import ShellPage, nodes, plot_of, region, template
 from attnlab.web.views import run_curves, run_nodes, run_record
 from attnlab.web.views.rows import page_of
@@ -70,6 +73,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     def stop(address: str) -> dict[str, Any]:
         """Ask a run to save and end, as Ctrl-C does."""
         own = laboratory.run(address)
+        refuse_outside(laboratory.root, own.folder)
         if own.elsewhere:
             raise ConfigError(elsewhere_sentence(own.elsewhere))
         process = laboratory.processes.stop(own.folder)
@@ -81,8 +85,10 @@ def routes(laboratory: Laboratory) -> APIRouter:
         folder = await asyncio.to_thread(laboratory.model_folder, address)
         if node := laboratory.run(address).elsewhere:
             raise ConfigError(elsewhere_sentence(node))
-        command = resume_command(folder, budget)
-        await laboratory.workers.answer("run_to_resume", folder)
+        changes = budget_changes(budget)
+        await laboratory.workers.answer("run_to_resume", folder, {"set": changes})
+        command = ["train", "--resume", "--out", str(folder)]
+        command += [word for change in changes for word in ("--set", change)]
         started = await asyncio.to_thread(laboratory.processes.start, folder, command)
         return {"said": f"Started: {started.words}", "process": started.process.pid}
 
@@ -97,12 +103,9 @@ def elsewhere_sentence(node: str) -> str:
     )
 
 
-def resume_command(folder: Path, budget: LongerBudget) -> list[str]:
-    """The command that continues a run."""
-    longer = (
-        [] if not budget.amount.strip() else ["--set", f"training.budget.{budget.limit}={amount_of(budget)}"]
-    )
-    return ["train", "--resume", "--out", str(folder), *longer]
+def budget_changes(budget: LongerBudget) -> list[str]:
+    """What a longer budget sets anew."""
+    return [f"training.budget.{budget.limit}={amount_of(budget)}"] if budget.amount.strip() else []
 
 
 def amount_of(budget: LongerBudget) -> str:
@@ -129,9 +132,18 @@ def file_answer(html: str, name: str) -> Response:
 
 # ---------------------------------------------------------------- what is shown
 def regions_of(laboratory: Laboratory, run: IndexedRun) -> Regions:
-    """The parts of a run's page that change while it goes on."""
+    """The parts of a run's page that change while it goes on; of one that cannot be shown, why."""
+    try:
+        with showing(run.address):
+            return _regions(laboratory, run)
+    except RunError as error:
+        LOGGER.warning("%s cannot be shown.", run.address, exc_info=True)
+        return _regions(laboratory, replace(run, summary=RunSummary.damaged(run.folder, str(error))))
+
+
+def _regions(laboratory: Laboratory, run: IndexedRun) -> Regions:
     if not run.summary.config:
-        return {"headline": run_nodes.headline(run), "summary": "", "actions": ""}
+        return {"headline": run_nodes.headline(run), "notices": str(nodes(run_nodes.notices(run)))}
     course = laboratory.course(run)
     shown: dict[str, str] = {"headline": run_nodes.headline(run)}
     parts = run_nodes.live_parts(run, course, run_nodes.card_of_check)
@@ -194,12 +206,14 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Shown) -> ShellPage:
         "eyebrow": eyebrow + element("bdi", run.address),
         "here": "/",
     }
-    if not run.summary.config:
-        return ShellPage(
-            **own, body=element("p", str(run.summary.result.reason or ""), class_="notice notice-invalid")
-        )
-    plots = [name for name in shown if name.startswith("plot:")]
-    still = run_record.still_parts(run)
+    own |= {"events": page_of(f"runs/{run.address}", "events"), "mark": shown.mark}
+    if not shown.get("summary"):
+        told = region("notices", Markup(shown["notices"]))
+        whole = region("summary", hidden=True)
+        return ShellPage(**own, body=told + whole, scripts=("damaged.js",))
+    plots = [name for name in shown if name.startswith("plot:") and shown[name]]
+    with showing(run.address):
+        still = run_record.still_parts(run)
 
     def live(name: str) -> Markup:
         return region(name, Markup(shown[name]))
@@ -215,8 +229,6 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Shown) -> ShellPage:
     return ShellPage(
         **own,
         body=Markup("\n").join(body),
-        events=page_of(f"runs/{run.address}", "events"),
-        mark=shown.mark,
         data={"plots": {name.removeprefix("plot:"): json.loads(shown[name]) for name in plots}},
     )
 
@@ -235,6 +247,11 @@ def _section(title: str, inside: Markup) -> Markup:
 
 def document(laboratory: Laboratory, run: IndexedRun) -> DocumentPage:
     """The same as one file, as it stands now."""
+    with showing(run.address):
+        return _document(laboratory, run)
+
+
+def _document(laboratory: Laboratory, run: IndexedRun) -> DocumentPage:
     course = laboratory.course(run)
     parts = run_nodes.live_parts(run, course)
     sections = [Section("Course", [*parts["summary"], *run_curves.curves(run, course)])]

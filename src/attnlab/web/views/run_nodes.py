@@ -79,7 +79,7 @@ def notices(run: IndexedRun) -> list[Node]:
     if told := collapse_sentence(result.checks) or shortfall_sentence(result.checks):
         shown.append(Notice(told, "quick"))
     if result.reason and run.state in (RunState.FAILED, RunState.DAMAGED):
-        shown.append(Notice((strong("✗ Failed."), f" {result.reason}"), "invalid"))
+        shown.append(Notice((strong(f"✗ {run.state.value.capitalize()}."), f" {result.reason}"), "invalid"))
     if not run.summary.whole and result.metrics and not run.grows and run.state is not RunState.INTERRUPTED:
         shown.append(Notice("Its scores are of a part of dev (training.evaluate_batches), not of all of it."))
     return shown

@@ -39,7 +39,10 @@ def config_nodes(run: IndexedRun) -> list[Node]:
     """The settings that are not at their defaults, and all of them on request."""
     usual, own = dict(_settings(to_json(Config()))), dict(_settings(run.summary.config))
     changed = [key for key, value in own.items() if not _same(value, usual.get(key))]
-    rows = [(Code(key), Code(_plain(own[key])), Code(_plain(usual.get(key, "–")))) for key in changed]
+    rows = [
+        (Code(key), Code(plain_setting(own[key])), Code(plain_setting(usual.get(key, "–"))))
+        for key in changed
+    ]
     columns = (TableColumn("setting", whole=True), "here", "default")
     nothing = Sentence("Nothing: every setting is at its default.")
     return [Table(columns, rows) if rows else nothing, _whole_config(run)]
@@ -63,15 +66,16 @@ def _same(value: Any, usual: Any) -> bool:
 
 
 def _whole_config(run: IndexedRun) -> Node:
-    rows = [(Code(key), Code(_plain(value))) for key, value in _settings(run.summary.config)]
+    rows = [(Code(key), Code(plain_setting(value))) for key, value in _settings(run.summary.config)]
     return Details(
         "All settings", [Table((TableColumn("setting", whole=True), "value"), rows)], only_pages=True
     )
 
 
-def _plain(value: Any) -> str:
+def plain_setting(value: Any) -> str:
+    """A recorded setting as a person writes it."""
     if isinstance(value, Mapping) and "kind" in value:
-        options = ", ".join(f"{name}={_plain(own)}" for name, own in value.items() if name != "kind")
+        options = ", ".join(f"{name}={plain_setting(own)}" for name, own in value.items() if name != "kind")
         return f"{value['kind']}({options})" if options else str(value["kind"])
     if isinstance(value, bool):
         return str(value).lower()
@@ -99,7 +103,7 @@ def data_nodes(run: IndexedRun) -> list[Node]:
         ("tokenizer", Code(str(record.get("tokenizer", "–")))),
         ("start", str(record.get("start", "scratch"))),
     ]
-    corpus = _plain(run.summary.config.get("data", {}).get("corpus", "–"))
+    corpus = plain_setting(run.summary.config.get("data", {}).get("corpus", "–"))
     shown: list[Node] = [Definitions([("corpus", Code(corpus)), *prints], "config")]
     return [Table(columns, rows, title="What was cut off"), *shown] if rows else shown
 

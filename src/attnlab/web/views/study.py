@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from markupsafe import Markup
 
 from attnlab.config.values import ConfigError
+from attnlab.config.wording import count_of
 from attnlab.documents.html import blocks, contents
 from attnlab.documents.html import page as page_of_one_file
 from attnlab.documents.markup import element
@@ -29,6 +30,7 @@ from attnlab.web.views.study_commands import (
     NewStudy,
     StudyGrowth,
     added_arm,
+    added_seeds,
     free_folder,
     growth,
     study_words,
@@ -88,17 +90,22 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.post("/api/studies/stop/{address:path}")
     def stop(address: str) -> dict[str, Any]:
         """Ask a study to save all of its runs and end."""
-        laboratory.processes.stop(laboratory.study(address).folder)
+        folder = laboratory.study(address).folder
+        refuse_outside(laboratory.root, folder)
+        laboratory.processes.stop(folder)
         return {"said": "Its runs save and end after this step."}
 
     @router.post("/api/studies/resume/{address:path}")
     async def resume(address: str, grown: StudyGrowth) -> dict[str, Any]:
         """Resume a study, with more seeds or a further arm where they are given."""
-        folder = (await asyncio.to_thread(laboratory.study, address)).folder
+        study = await asyncio.to_thread(laboratory.study, address)
+        folder = study.folder
         await asyncio.to_thread(refuse_outside, laboratory.root, folder)
         if told := elsewhere_of(laboratory.index.runs_of(address.strip("/"))):
             raise ConfigError(told)
-        arms = added_arm(grown)
+        arms, seeds = added_arm(grown), added_seeds(grown)
+        if seeds and seeds <= len(study.seeds) and not arms and not study.interrupted:
+            raise ConfigError(f"It has {count_of(len(study.seeds), 'seed')} already; give a larger number.")
         await laboratory.workers.answer("study_to_run", folder, {"arms": arms})
         command = ["run", "--resume", "--out", str(folder), *growth(grown)]
         started = await asyncio.to_thread(laboratory.processes.start, folder, command)
@@ -177,6 +184,7 @@ def actions(study: IndexedStudy, elsewhere: str) -> Markup:
         runs=bool(study.process),
         elsewhere="" if study.process else elsewhere,
         ended=study.ended,
+        interrupted=study.interrupted,
         there=page_of,
     )
 

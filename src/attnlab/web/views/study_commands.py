@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -32,8 +33,14 @@ class StudyGrowth(BaseModel):
 
 def growth(grown: StudyGrowth) -> list[str]:
     """The options of what a study has more."""
-    words = ["--seeds", str(whole_number(grown.seeds, "The number of seeds"))] if grown.seeds.strip() else []
+    seeds = added_seeds(grown)
+    words = ["--seeds", str(seeds)] if seeds else []
     return [*words, *(word for change in added_arm(grown) for word in ("--arm", change))]
+
+
+def added_seeds(grown: StudyGrowth) -> int:
+    """How many seeds it is to have; 0 where nobody says."""
+    return whole_number(grown.seeds, "The number of seeds") if grown.seeds.strip() else 0
 
 
 def added_arm(grown: StudyGrowth) -> list[str]:
@@ -72,4 +79,4 @@ def study_words(laboratory: Laboratory, asked: NewStudy) -> tuple[list[str], str
 def free_folder(root: Path, name: str) -> Path:
     """A folder of this name that nothing has, numbered where it must be."""
     numbers = (name if number == 1 else f"{name}-{number}" for number in range(1, 10_000))
-    return next(root / one for one in numbers if not (root / one).exists())
+    return next(root / one for one in numbers if not os.path.lexists(root / one))

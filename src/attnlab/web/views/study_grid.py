@@ -20,6 +20,9 @@ from attnlab.web.arm_inks import inks_of_study
 from attnlab.web.indexed import IndexedRun, IndexedStudy
 from attnlab.web.views.rows import Span, page_of, progress_bar, score_of, state_of
 
+MOST_CELLS = 2000
+"""Of a grid: more than anybody can look at."""
+
 
 @dataclass(frozen=True)
 class StudyProgress:
@@ -61,6 +64,9 @@ def grid(study: IndexedStudy, runs: Sequence[IndexedRun]) -> Markup:
     spans = value_spans([run.summary for run in runs])
     inks = inks_of_study(study, runs)
     seeds = study.seeds or sorted({run.summary.result.seed for run in runs})
+    arms = (study.arms or sorted({run.arm for run in runs if run.arm}))[:MOST_CELLS]
+    hidden = len(arms) * len(seeds) > MOST_CELLS or len(study.arms) > len(arms)
+    seeds = seeds[: max(1, MOST_CELLS // max(1, len(arms)))]
     rows = []
     for run in runs:
         if not run.arm:
@@ -68,7 +74,7 @@ def grid(study: IndexedStudy, runs: Sequence[IndexedRun]) -> Markup:
                 "td", run_cell(run, spans.get(comparable(run.summary))), colspan=max(1, len(seeds))
             )
             rows.append(element("tr", element("th", f"first: {run.folder.name}", scope="row"), cell))
-    for arm in study.arms or sorted({run.arm for run in runs if run.arm}):
+    for arm in arms:
         own = [by_place.get((arm, f"seed-{seed}")) for seed in seeds]
         rows.append(
             element("tr", arm_head(study, arm, own, inks), *(arm_cell(run, spans, inks) for run in own))
@@ -84,7 +90,10 @@ def grid(study: IndexedStudy, runs: Sequence[IndexedRun]) -> Markup:
         element("tbody", *rows),
         class_="grid-of-seeds",
     )
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label="Runs of this study")
+    label = "Runs of this study"
+    shown = element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
+    told = f"Shown: {len(arms):,} arms and {count_of(len(seeds), 'seed')}, of all that there are."
+    return shown + (element("p", told, class_="fine") if hidden else Markup(""))
 
 
 def arm_head(
