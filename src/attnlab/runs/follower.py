@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.config.untrusted import refuse_device
-from attnlab.runs.events import Stepped
 from attnlab.runs.faults import FAULTS
 from attnlab.runs.metrics_file import LONGEST, METRICS_FILE
-from attnlab.runs.typed import check_record
 
 KEEP = 0.95  # of what was seen before: a few dozen steps decide the speed that is shown
 
@@ -50,16 +48,20 @@ class Follower:
 
     def _take(self, event: dict[str, Any]) -> None:
         if event["event"] == "stepped":
-            check_record(event, Stepped)
-            seconds, tokens = float(event["seconds"]), float(event["tokens"])
+            step, seconds, tokens = int(event["step"]), float(event["seconds"]), float(event["tokens"])
             progress, loss = float(event["progress"]), float(event["loss"])
             if not (math.isfinite(seconds) and math.isfinite(tokens) and progress >= 0):
                 return
-            self.step, self.progress = event["step"], min(progress, 1.0)
+            self.step, self.progress = step, min(progress, 1.0)
             self.loss = loss if math.isfinite(loss) else None
             self._seconds = KEEP * self._seconds + seconds
             self._tokens = KEEP * self._tokens + tokens
             self.spent += seconds
+
+    def seconds(self) -> float:
+        """Of all steps that were taken by now."""
+        self.look()
+        return self.spent
 
     @property
     def tokens_per_second(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Required, TypedDict
@@ -149,10 +149,17 @@ def summary_or_damage(folder: Path) -> RunSummary:
         return RunSummary.damaged(folder, str(error))
 
 
-def read_summary(folder: Path, *, within: Path | None = None) -> RunSummary:
-    """What a run's folder says of it, whatever became of it; nothing is read that is not `within` a place."""
+def read_summary(
+    folder: Path, *, within: Path | None = None, spent: Callable[[], float] | None = None
+) -> RunSummary:
+    """What a run's folder says of it, whatever became of it; nothing is read that is not `within` a place.
+
+    `spent` gives the seconds of its steps, from who has read them; else they are read where the record does
+    not tell.
+    """
     record, measured = read_record(folder), read_result(folder)
     with reading(folder / RECORD):
+        seconds = trained_seconds(folder, record, spent)
         scored = kept_evaluation(folder / METRICS_FILE, record)
         metric = str((record.get("best") or {}).get("metric", "loss"))
         return RunSummary(
@@ -160,7 +167,7 @@ def read_summary(folder: Path, *, within: Path | None = None) -> RunSummary:
             date=str((record.get("versions") or {}).get("started", "")),
             whole=(measured is not None and measured.status == "finished") or whole_dev(record),
             config=record["config"],
-            result=_result(folder, record, scored, measured or RunResult()),
+            result=_result(folder, record, scored, measured or RunResult(), seconds),
             metric=metric,
             curve=curve_of(folder / METRICS_FILE, metric),
             scored_step=int(record.get("step") or 0) if measured else int(scored.get("step", 0)),
@@ -177,12 +184,15 @@ def kept_evaluation(file: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _result(
-    folder: Path, record: Mapping[str, Any], scored: Mapping[str, Any], measured: RunResult
+    folder: Path,
+    record: Mapping[str, Any],
+    scored: Mapping[str, Any],
+    measured: RunResult,
+    seconds: float,
 ) -> RunResult:
     """What the run came to: as it was measured, or as far as its own files tell."""
     last = latest(folder / METRICS_FILE, "stepped")
     evaluated = {"loss": scored["loss"], **scored["scores"]} if scored else {}
-    seconds = trained_seconds(folder, record)
     findings = read_findings(folder)  # all there is of a run that was refused or killed
     return replace(
         measured,
@@ -203,10 +213,14 @@ def _result(
     )
 
 
-def trained_seconds(folder: Path, record: Mapping[str, Any]) -> float:
+def trained_seconds(
+    folder: Path, record: Mapping[str, Any], spent: Callable[[], float] | None = None
+) -> float:
     """As the run told when it ended; of one that did not, the sum of its steps, for which all is read."""
     if record.get("status") in ("finished", "interrupted") and "seconds" in record:
         return float(record["seconds"])
+    if spent is not None:
+        return spent()
     return sum(event["seconds"] for event in read_events(folder / METRICS_FILE, "stepped"))
 
 

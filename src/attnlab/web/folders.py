@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,8 +23,6 @@ class ListedFolder:
     """What a folder held when it was listed: whether it is a run's or a study's, and the folders in it."""
 
     time: int
-    number: int
-    """Of the folder on its disk."""
     kind: str
     inside: tuple[str, ...]
     address: str
@@ -60,13 +57,9 @@ class Folders:
 
     def _listed(self, folder: str) -> ListedFolder | None:
         try:
-            # of a link, and of a folder that another one took the place of, its own time changes, too
-            listing = os.lstat(folder) if folder != str(self.root) else os.stat(folder)
-            if not stat.S_ISDIR(listing.st_mode):
-                return None
-            changed = listing.st_ctime_ns
+            changed = os.stat(folder).st_ctime_ns  # which no copy sets back, as it may the time of change
             known = self._known.get(folder)
-            if known is not None and (known.time, known.number) == (changed, listing.st_ino):
+            if known is not None and known.time == changed:
                 return known
             with os.scandir(folder) as entries:
                 listed = sorted(entries, key=lambda entry: entry.name)
@@ -83,7 +76,7 @@ class Folders:
         settled = changed if time.time_ns() - changed > SETTLED else 0
         place = Path(folder)
         further = () if kind == RECORD else tuple(inside)
-        return ListedFolder(settled, listing.st_ino, kind, further, address_of(self.root, place), place)
+        return ListedFolder(settled, kind, further, address_of(self.root, place), place)
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -125,7 +125,7 @@ class Index:
         follower = self._followers.setdefault(address, Follower(folder))
         reread = known is None or not known.grows or _stale(known, stamp)
         begun = time.time()
-        summary = self._summary(folder) if reread or known is None else known.summary
+        summary = self._summary(folder, follower) if reread or known is None else known.summary
         read_seconds = time.time() - begun
         grows = summary.result.status in GROWING
         if grows:
@@ -154,11 +154,11 @@ class Index:
         silent = run.summary.result.status in GROWING and not run.process
         return silent and NEWS < time.time() - run.heard < NEWS + 3
 
-    def _summary(self, folder: Path) -> RunSummary:
+    def _summary(self, folder: Path, follower: Follower) -> RunSummary:
         """A run in short; of a damaged one, or one that leads elsewhere, what is wrong with it."""
         try:
             refuse_outside(self.root, folder)
-            return read_summary(folder, within=self.root)
+            return read_summary(folder, within=self.root, spent=follower.seconds)
         except (ConfigError, RunError, OSError, *FAULTS) as error:
             why = str(error).replace(f"{self.root}/", "")
             return RunSummary.damaged(folder, why)

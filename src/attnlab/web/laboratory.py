@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,13 @@ class Laboratory:
         index = Index(root)
         workers = WorkerPool(root, memory=memory, log=log)
         return cls(root, index, Live(index), StartedProcesses(), workers, Reports(root))
+
+    def out(self, name: str) -> str:
+        """What a command needs to make a run of this name here; nothing where it does so by itself."""
+        if self.root == Path("runs").resolve():
+            return ""
+        below = self.root.relative_to(Path.cwd()) if self.root.is_relative_to(Path.cwd()) else self.root
+        return f" --out {shlex.quote(str(below / name))}"
 
     def run(self, address: str) -> IndexedRun:
         """A run by its address."""

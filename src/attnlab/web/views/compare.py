@@ -58,7 +58,7 @@ from attnlab.web.views.run_curves import AXES, COST
 from attnlab.web.views.run_record import plain_setting
 
 MOST = 20
-Chosen = Annotated[list[str], Query(max_length=MOST)]
+Chosen = Annotated[Sequence[str], Query(max_length=MOST)]
 
 
 class Paired(BaseModel):
@@ -71,7 +71,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
     router = APIRouter()
 
     @router.get("/compare", response_class=HTMLResponse)
-    def compare(run: Chosen) -> str:
+    def compare(run: Chosen = ()) -> str:
         """Two to twenty runs side by side."""
         compared = ComparedRuns.of(chosen(laboratory, run))
         shown = document(laboratory, compared)
@@ -98,7 +98,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         return {"html": nodes([paired_table(laboratory, names_of(laboratory, runs), answer)])}
 
     @router.get("/saved/compare", response_class=HTMLResponse)
-    def saved(run: Chosen) -> Response:
+    def saved(run: Chosen = ()) -> Response:
         """The comparison as one HTML file."""
         shown = document(laboratory, ComparedRuns.of(chosen(laboratory, run)))
         return file_answer(page_of_one_file(shown, scripts=True), "comparison.html")

@@ -95,7 +95,7 @@ class _Rows:
             own = inks.get(run.study, {}).get(run.arm)
             shown[f"row:{run.address}"] = self._row(run, spans.get(comparable(run.summary)), own)
         shown["order"] = json.dumps([f"row:{run.address}" for run in runs])
-        shown["none"] = "" if runs else template("no_runs.html")
+        shown["none"] = "" if runs else template("no_runs.html", out=self.laboratory.out("mini-gpt"))
         return shown
 
     def _row(self, run: IndexedRun, span: Span, own: Ink | None) -> str:

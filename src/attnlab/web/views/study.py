@@ -121,7 +121,7 @@ def list_regions(laboratory: Laboratory) -> Regions:
     count = "1 study" if len(studies) == 1 else f"{len(studies):,} studies"
     return {
         "headline": f"{count}, {going:,} running" if going else count if studies else "No studies yet",
-        "none": "" if studies else template("no_studies.html"),
+        "none": "" if studies else template("no_studies.html", out=laboratory.out("masking-quick")),
         "studies": studies_table(laboratory),
     }
 
@@ -168,6 +168,8 @@ def headline(laboratory: Laboratory, study: IndexedStudy, progress: StudyProgres
         return report.outcome.headline
     word = "Running" if study.process else "Interrupted"
     left = f", {progress.left}" if progress.left else ""
+    if study.process and progress.done == progress.wanted:
+        left = ", its report is being written"
     return f"{word}: {progress.count} done{left}"
 
 
