@@ -80,6 +80,8 @@ def test_the_list_shows_all_of_them(page):
     assert answer.status == 200
     for name in ("good", *DAMAGE):
         assert f'data-live="row:{name}"' in answer.text
+    row = answer.text.partition('data-live="row:no-progress"')[2].partition("</tr>")[0]
+    assert "damaged" not in row, "a step without its progress is left out"
 
 
 def test_a_run_that_cannot_be_shown_is_damaged_and_recovers(served, tmp_path):

@@ -75,3 +75,38 @@ def test_checks_of_a_run_lead_to_their_cards_and_those_of_its_own_do_not(laborat
     shown = regions_of(again, again.run(run.address))["checks"]
     assert '<a href="/parts/checks/dependency">dependency</a>' in shown
     assert "mine&#34;&gt;&lt;b&gt;" in shown and "/parts/checks/mine" not in shown
+
+
+def test_a_run_that_is_not_comparable_leaves_the_others_alone(served, tmp_path):
+    for name, kind in (("one", "causal"), ("other", "causal"), ("masked", "masked")):
+        shutil.copytree(served / kind, tmp_path / "runs" / name)
+    laboratory = Laboratory.at(tmp_path / "runs")
+    runs = [laboratory.run(name) for name in ("one", "masked", "other")]
+    compared = compare.ComparedRuns.of(runs)
+    assert [run.address for run in compared.together] == ["one", "other"]
+    (why,) = compared.apart
+    assert "masked compared with" in why and "not comparable" in why
+    curves = next(part for part in compare.document(laboratory, compared).nodes if part.title == "Curves")
+    figure = curves.nodes[0]
+    shown = {
+        title: [line.name for line in figure.views[f"{place},0"][0].lines]
+        for place, title in enumerate(figure.controls[0].options)
+    }
+    assert shown["dev loss"] == shown["train loss"] == ["one", "other"]
+    assert shown["learning rate"] == ["one", "masked", "other"]
+
+
+def test_a_study_that_was_stopped_while_it_grew_is_resumed(laboratory):
+    laboratory.index.refresh()
+    (address,) = laboratory.index.studies
+    own = laboratory.index.studies[address]
+    assert not own.interrupted and "Add seeds" in study.actions(own, "")
+    file = laboratory.root / address / "results.json"
+    results = json.loads(file.read_text())
+    results["arms"][0]["reasons"] = [{"kind": "not_begun", "values": {}}]
+    file.write_text(json.dumps(results))
+    laboratory.index.refresh()
+    own = laboratory.index.studies[address]
+    assert own.interrupted and own.ended
+    assert ">Resume</button>" in study.actions(own, "") and "Save as HTML" in study.actions(own, "")
+    assert "interrupted" in studies_table(laboratory)

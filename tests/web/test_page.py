@@ -197,6 +197,8 @@ def test_a_study_from_click_to_verdict(page_server, tab, folder):
     answer = json.loads((folder / "matter" / "results.json").read_text())
     assert {arm["name"] for arm in answer["arms"]} == {"with", "without"}
     assert tab.run("document.querySelectorAll('.grid-of-seeds tbody td').length") == 4
+    again = page_server.ask("/api/studies/resume/matter", "POST", {"seeds": "2"})
+    assert again.status == 400 and "has 2 seeds already" in again.text, "nothing would be trained"
     assert tab.errors == []
 
 

@@ -118,9 +118,16 @@ def _line(line: Line, own: Ink, chart: Lines) -> Plotly:
         **({"error_x": _bars(line.x, line.x_low, line.x_high, own)} if line.x_low else {}),
         "customdata": list(map(label, line.hover)),
         **({"text": [label(line.label or line.name)]} if mode.endswith("text") else {}),
-        "textposition": "top right",
+        "textposition": _name_side(line, chart),
         "hovertemplate": f"<b>%{{fullData.name}}</b><br>%{{x:{x}}}: %{{y:{y}}}{extra}<extra></extra>",
     }
+
+
+def _name_side(line: Line, chart: Lines) -> str:
+    """Where a point has its name: into the figure, not over its edge."""
+    places = [x for other in chart.lines for x in other.x if x is not None]
+    own = [x for x in line.x if x is not None]
+    return "top left" if own and own[0] > (min(places) + max(places)) / 2 else "top right"
 
 
 def _forms(chart: Lines) -> tuple[tuple[Axis, str], tuple[Axis, str]]:
