@@ -17,7 +17,7 @@ from attnlab.web import serving as module
 from attnlab.web.course import GrowingCourse
 from attnlab.web.indexed import IndexedStudy
 from attnlab.web.laboratory import Laboratory
-from attnlab.web.views import study_grid
+from attnlab.web.views import home, study_grid
 from attnlab.web.views.run import regions_of
 from tests.web.serving import server
 
@@ -201,3 +201,21 @@ def test_names_that_do_not_exist_are_not_kept():
         assert shell.static_file(f"{number}.js") is None
     assert shell._file.cache_info().currsize <= len((*shell.MADE, *shell.own_files()))
     assert shell.static_file("live.js")[1].startswith("text/javascript")
+
+
+def test_a_row_that_cannot_be_drawn_hides_no_other(served, tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        shutil.copytree(served / "causal", tmp_path / name)
+    drawn = home.row_of
+
+    def drawn_or_not(run, *rest):
+        if run.address == "one" and run.summary.config:
+            raise TypeError("nobody thought of this")
+        return drawn(run, *rest)
+
+    monkeypatch.setattr(home, "row_of", drawn_or_not)
+    laboratory = Laboratory.at(tmp_path)
+    laboratory.index.refresh()
+    shown = home._Rows(laboratory).regions()
+    assert "damaged" in shown["row:one"] and "nobody thought of this" in shown["row:one"]
+    assert "finished" in shown["row:two"]
