@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tarfile
+from itertools import product
 from pathlib import Path
 from urllib.parse import quote
 
@@ -78,7 +79,7 @@ BEYOND = """[...document.querySelectorAll('body *')]
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_at_both_widths_and_in_both_schemes(page_server, tab, view):
-    for width, dark in ((1280, False), (390, True)):
+    for width, dark in product((1280, 390), (False, True)):
         tab.errors.clear()
         tab.requests.clear()
         tab.size(width, 900, dark=dark)
