@@ -197,3 +197,35 @@ def test_pages_that_nobody_looks_at_are_remembered_up_to_a_number(monkeypatch):
         live.topic(f"page {number}", dict)
     assert live.topics["first"] is first and "page 29" in live.topics
     assert 11 <= len(live.topics) <= 12 and "page 15" not in live.topics
+
+
+def test_what_changes_while_regions_are_computed_is_computed_again_and_nothing_old_comes_after_it():
+    async def asked():
+        live, value, slow = Live(ToldIndex()), ["old"], threading.Event()
+        live.index = ToldIndex()
+
+        def regions():
+            made = value[0]
+            if made == "old":
+                slow.wait(5)
+            return {"one": made}
+
+        slow.set()
+        topic = live.topic("page", regions)
+        page = json.loads((await live.page(topic, shown_html)).body)
+        slow.clear()
+        first = asyncio.create_task(live._compute(topic))  # begins with what is old
+        await asyncio.sleep(0.05)
+        value[0], live.index.version = "new", 1
+        watching = asyncio.create_task(live.run())
+        viewer = asyncio.create_task(first_of(live.events(topic, page["mark"])))
+        await asyncio.sleep(0.2)
+        slow.set()
+        began = time.monotonic()
+        assert await asyncio.wait_for(viewer, 4) == {"one": "new"}
+        assert time.monotonic() - began < module.OFTEN + module.RAREST
+        await first
+        assert topic.known["one"][1] == "new"
+        watching.cancel()
+
+    asyncio.run(asked())

@@ -75,12 +75,15 @@ class Topic:
     latest: int = 0
     """The number of the last change."""
     rendered: RenderedPage | None = None
+    making: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while its whole page is made."""
     computing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while its regions are computed: what began later must not be followed by what began before."""
     _encoded: dict[int, bytes] = field(default_factory=dict)
 
     def update(self, regions: Regions, number: int) -> bool:
         """Whether anything is another than before."""
-        self.computed_at, self.stale = time.monotonic(), False
+        self.computed_at = time.monotonic()
         now = dict.fromkeys(self.known, "") | dict(regions)  # viewers empty what is there no more
         changed = {name: html for name, html in now.items() if self.known.get(name, (0, None))[1] != html}
         self.known |= {name: (number, html) for name, html in changed.items()}
@@ -135,7 +138,7 @@ class Live:
         age = time.monotonic() - known.at if known is not None and known.key == key else OFTEN
         if known is None or age >= OFTEN:
             return HTMLResponse((await self._made(topic, render, key)).html)
-        if age >= self._pause(topic) and not topic.computing.locked():
+        if age >= self._pause(topic) and not topic.making.locked():
             task = asyncio.create_task(self._made(topic, render, key))
             self._working.add(task)
             task.add_done_callback(self._done)
@@ -152,7 +155,7 @@ class Live:
             task.exception()
 
     async def _made(self, topic: Topic, render: Callable[[Shown], str], key: object) -> RenderedPage:
-        async with topic.computing:
+        async with topic.making:
             pause = self._pause(topic)
             if time.monotonic() - topic.computed_at > pause:
                 await asyncio.to_thread(self.index.look, pause)
@@ -170,8 +173,10 @@ class Live:
             return made
 
     async def _compute(self, topic: Topic) -> None:
-        regions, topic.seconds = await asyncio.to_thread(timed, topic.regions)
-        self._tell(topic, regions)
+        async with topic.computing:
+            topic.stale = False  # what changes from now on is not in it
+            regions, topic.seconds = await asyncio.to_thread(timed, topic.regions)
+            self._tell(topic, regions)
 
     def _tell(self, topic: Topic, regions: Regions) -> None:
         if topic.update(regions, next(self._numbers)):
