@@ -96,8 +96,8 @@ class Topic:
         """The event that tells of the regions that changed after a number; made once for all who ask."""
         if number not in self._encoded:
             changed = {name: html for name, (at, html) in self.known.items() if at > number}
-            told = json.dumps(changed, ensure_ascii=False)
-            event = f"id: {server}-{self.latest}\nevent: regions\ndata: {told}\n\n"
+            content = json.dumps(changed, ensure_ascii=False)
+            event = f"id: {server}-{self.latest}\nevent: regions\ndata: {content}\n\n"
             self._encoded[number] = event.encode()
         return self._encoded[number]
 

@@ -158,8 +158,8 @@ def _document(laboratory: Laboratory, compared: ComparedRuns) -> DocumentPage:
     courses = [laboratory.course(run) for run in compared.runs]
     lead: list[Node] = []
     if compared.apart:
-        told: list[Inline] = [without_root(laboratory, why) for why in dict.fromkeys(compared.apart)]
-        lead.append(Notice((strong("✗ Not comparable."), " ", listed(told, " ")), "invalid"))
+        reasons: list[Inline] = [without_root(laboratory, why) for why in dict.fromkeys(compared.apart)]
+        lead.append(Notice((strong("✗ Not comparable."), " ", listed(reasons, " ")), "invalid"))
     sections = [Section("Curves", [curves_figure(names, courses, together)])]
     if comparison is not None:
         lead += notes_of(laboratory, comparison)
@@ -209,8 +209,8 @@ def notes_of(laboratory: Laboratory, comparison: SideBySide) -> list[Node]:
     shown: list[Node] = [
         Notice(toned(Tone.WARNING, without_root(laboratory, str(note))), "quick") for note in unfair
     ]
-    told: list[Inline] = [without_root(laboratory, str(note)) for note in others]
-    return [*shown, *([Items(told)] if len(told) > 1 else map(Sentence, told))]
+    sentences: list[Inline] = [without_root(laboratory, str(note)) for note in others]
+    return [*shown, *([Items(sentences)] if len(sentences) > 1 else map(Sentence, sentences))]
 
 
 def paired_table(laboratory: Laboratory, names: Sequence[Name], answer: Mapping[str, Any]) -> Table:

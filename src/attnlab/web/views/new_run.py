@@ -73,9 +73,9 @@ def routes(laboratory: Laboratory) -> APIRouter:
             return {"errors": answer["errors"], "html": ""}
         key = answer["identity"]
         time = paces.get(key) or ExpectedTime.of(laboratory, answer)
-        told = {"command": answer["command"], "outside": answer["outside"]}
+        facts = {"command": answer["command"], "outside": answer["outside"]}
         measures = time.seconds is None and key not in paces and not answer["outside"]
-        return {"errors": [], "html": nodes([facts_of(answer, time)]), **told, "measure": measures}
+        return {"errors": [], "html": nodes([facts_of(answer, time)]), **facts, "measure": measures}
 
     @router.post("/api/pace")
     async def pace(wanted: Wanted) -> dict[str, Any]:

@@ -208,9 +208,9 @@ def page(laboratory: Laboratory, run: IndexedRun, shown: Shown) -> ShellPage:
     }
     own |= {"events": page_of(f"runs/{run.address}", "events"), "mark": shown.mark}
     if not shown.get("summary"):
-        told = region("notices", Markup(shown["notices"]))
+        notice = region("notices", Markup(shown["notices"]))
         whole = region("summary", hidden=True)
-        return ShellPage(**own, body=told + whole, scripts=("damaged.js",))
+        return ShellPage(**own, body=notice + whole, scripts=("damaged.js",))
     plots = [name for name in shown if name.startswith("plot:") and shown[name]]
     with showing(run.address):
         still = run_record.still_parts(run)

@@ -76,8 +76,8 @@ def notices(run: IndexedRun) -> list[Node]:
         shown.append(
             Notice((strong("✗ Invalid."), " Failed ", failed, ": its numbers cannot be trusted."), "invalid")
         )
-    if told := collapse_sentence(result.checks) or shortfall_sentence(result.checks):
-        shown.append(Notice(told, "quick"))
+    if advice := collapse_sentence(result.checks) or shortfall_sentence(result.checks):
+        shown.append(Notice(advice, "quick"))
     if result.reason and run.state in (RunState.FAILED, RunState.DAMAGED):
         shown.append(Notice((strong(f"✗ {run.state.value.capitalize()}."), f" {result.reason}"), "invalid"))
     if not run.summary.whole and result.metrics and not run.grows and run.state is not RunState.INTERRUPTED:
@@ -100,8 +100,8 @@ def live_parts(run: IndexedRun, course: RunCourse, named: Naming = str) -> dict[
 def facts(run: IndexedRun, course: RunCourse) -> Definitions:
     """How far it is, and what it costs."""
     result, record = run.summary.result, record_of(run.folder)
-    told = run.state in (RunState.INVALID, RunState.FAILED, RunState.DAMAGED)  # a notice says why
-    became = state(run.state) if told else state_of(run)
+    noticed = run.state in (RunState.INVALID, RunState.FAILED, RunState.DAMAGED)  # a notice says why
+    became = state(run.state) if noticed else state_of(run)
     items: list[tuple[Inline, Inline]] = [("state", became), ("score", score_of(run))]
     if run.grows:
         items.append(("progress", (Bar(run.share), f" {100 * run.share:.0f}%")))
@@ -184,10 +184,10 @@ def checkpoints(run: IndexedRun) -> list[Node]:
     scores = _scores_by_step(run)
     rows: list[tuple[Inline, ...]] = []
     for step in reversed(steps):
-        told = "opened by default: chosen on dev" if step == best.get("step") else ""
-        told = told or ("the last" if step == steps[-1] else "")
+        role = "opened by default: chosen on dev" if step == best.get("step") else ""
+        role = role or ("the last" if step == steps[-1] else "")
         value = scores.get(step)
-        rows.append((f"step {step:,}", metric_number(run.summary.metric, value), told))
+        rows.append((f"step {step:,}", metric_number(run.summary.metric, value), role))
     columns = ("checkpoint", TableColumn(title_of(run.summary.metric), right=True), "")
     return [Table(columns, rows)]
 

@@ -101,8 +101,8 @@ def routes(laboratory: Laboratory) -> APIRouter:
         study = await asyncio.to_thread(laboratory.study, address)
         folder = study.folder
         await asyncio.to_thread(refuse_outside, laboratory.root, folder)
-        if told := elsewhere_of(laboratory.index.runs_of(address.strip("/"))):
-            raise ConfigError(told)
+        if why := elsewhere_of(laboratory.index.runs_of(address.strip("/"))):
+            raise ConfigError(why)
         arms, seeds = added_arm(grown), added_seeds(grown)
         if seeds and seeds <= len(study.seeds) and not arms and not study.interrupted:
             raise ConfigError(f"It has {count_of(len(study.seeds), 'seed')} already; give a larger number.")
@@ -203,12 +203,12 @@ def page(laboratory: Laboratory, study: IndexedStudy, shown: Shown) -> ShellPage
     mark = shown.mark
     document = None if study.process or study.fault else _document(laboratory, study)
     if isinstance(document, str) or document is None:
-        told = (
+        notice = (
             element("p", document or study.fault, class_="notice notice-invalid")
             if document or study.fault
             else ""
         )
-        body = Markup("\n").join([*top, Markup(told), runs])
+        body = Markup("\n").join([*top, Markup(notice), runs])
         return ShellPage(**own, lead=asked, body=body, mark=mark, scripts=("study.js",))
     body = Markup("\n").join([*top, nodes(document.nodes), runs])
     return ShellPage(

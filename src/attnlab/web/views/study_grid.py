@@ -92,8 +92,8 @@ def grid(study: IndexedStudy, runs: Sequence[IndexedRun]) -> Markup:
     )
     label = "Runs of this study"
     shown = element("div", table, class_="scroll", tabindex=0, role="region", aria_label=label)
-    told = f"Shown: {len(arms):,} arms and {count_of(len(seeds), 'seed')}, of all that there are."
-    return shown + (element("p", told, class_="fine") if hidden else Markup(""))
+    note = f"Shown: {len(arms):,} arms and {count_of(len(seeds), 'seed')}, of all that there are."
+    return shown + (element("p", note, class_="fine") if hidden else Markup(""))
 
 
 def arm_head(
