@@ -209,6 +209,29 @@ def toml_settings():
         yield key, value if value.replace(".", "").isdigit() else json.dumps(value)
 
 
+def test_a_tab_that_nobody_sees_leaves_its_connection_to_others_and_catches_up(page_server, tab, folder):
+    """Browsers open six connections to one server: the seventh tab with a stream would wait for ever."""
+    shutil.copytree(folder / "causal", folder / "unseen")
+    record = json.loads((folder / "unseen" / "run.json").read_text())
+    headline = "document.getElementById('headline').textContent"
+    hidden = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true});"
+    hidden += "document.dispatchEvent(new Event('visibilitychange'))"
+    try:
+        tab.open(page_server.address + "/runs/unseen")
+        tab.until("document.readyState === 'complete'")
+        before = tab.run(headline)
+        tab.run(hidden % "true")
+        (folder / "unseen" / "run.json").write_text(
+            json.dumps(record | {"status": "failed", "error": "no room"})
+        )
+        tab.run("new Promise((resolve) => setTimeout(resolve, 2500))")
+        assert tab.run(headline) == before
+        tab.run(hidden % "false")
+        tab.until(f"{headline}.startsWith('Failed')", 5)
+    finally:
+        shutil.rmtree(folder / "unseen")
+
+
 def test_a_page_finds_its_server_again_and_a_damaged_run_recovers(tab, served, tmp_path):
     """A server that is killed and started again knows of no page; what changed meanwhile is told."""
     shutil.copytree(served / "causal", tmp_path / "runs" / "one")

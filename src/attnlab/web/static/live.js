@@ -90,12 +90,12 @@ const connect = () => {
   if (!events) return;
   const shown = document.getElementById("connection");
   let last = Date.now();
-  let source = null;
+  let [source, seen] = [null, mark];
   const heard = () => { last = Date.now(); shown.textContent = ""; shown.classList.remove("lost"); };
   const open = () => {
-    source = new EventSource(`${events}?after=${encodeURIComponent(mark)}`);
+    source = new EventSource(`${events}?after=${encodeURIComponent(seen)}`);
     source.addEventListener("open", heard);
-    source.addEventListener("regions", (event) => { heard(); take(JSON.parse(event.data)); });
+    source.addEventListener("regions", (event) => { heard(); seen = event.lastEventId || seen; take(JSON.parse(event.data)); });
     source.addEventListener("error", () => {
       const silent = Math.round((Date.now() - last) / 1000);
       shown.textContent = `last heard ${silent} s ago`;
@@ -111,6 +111,11 @@ const connect = () => {
     else setTimeout(again, 1000);
   };
   open();
+  // A browser keeps few connections to one server: a tab that nobody sees leaves its own to the others.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) source.close();
+    else if (source.readyState === EventSource.CLOSED) open();
+  });
   window.addEventListener("pagehide", () => source.close());
   window.addEventListener("pageshow", (event) => event.persisted && location.reload());
 };
