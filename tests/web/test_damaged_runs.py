@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import resource
 import shutil
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
@@ -221,3 +224,20 @@ def test_a_row_that_cannot_be_drawn_hides_no_other(served, tmp_path, monkeypatch
     shown = home._Rows(laboratory).regions()
     assert "damaged" in shown["row:one"] and "nobody thought of this" in shown["row:one"]
     assert "finished" in shown["row:two"]
+
+
+def test_more_connections_than_the_system_allows_are_said_once_and_others_are_answered_again(folder):
+    with server(folder) as own:
+        open_files = len(list(Path(f"/proc/{own.process.pid}/fd").iterdir()))
+        resource.prlimit(own.process.pid, resource.RLIMIT_NOFILE, (open_files + 8, open_files + 8))
+        silent = [socket.create_connection(("127.0.0.1", own.port), timeout=5) for _ in range(12)]
+        for one in silent:
+            one.sendall(b"GET / HT")
+        began = time.monotonic()
+        assert own.ask("/static/live.js", timeout=6 * module.SILENT).status == 200
+        assert time.monotonic() - began < 5 * module.SILENT
+        for one in silent:
+            one.close()
+        os.set_blocking(own.process.stderr.fileno(), False)
+        log = own.process.stderr.read()
+        assert "more connections than this system allows" in log and len(log) < 1000, log[:3000]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import resource
 import socket
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -96,6 +98,20 @@ class EndingServer(uvicorn.Server):
     def __init__(self, settings: uvicorn.Config, laboratory: Laboratory):
         super().__init__(settings)
         self.laboratory = laboratory
+        self._crowded_at = -SILENT
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._log_fault)
+        await super().startup(sockets)
+
+    def _log_fault(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """That there are more connections than the system allows is said now and then, not of each."""
+        error = context.get("exception")
+        if not (isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE)):
+            loop.default_exception_handler(context)
+        elif loop.time() - self._crowded_at > SILENT:
+            self._crowded_at = loop.time()
+            LOGGER.warning("There are more connections than this system allows; the newest have to wait.")
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.laboratory.live.close()
