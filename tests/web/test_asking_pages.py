@@ -181,6 +181,31 @@ def test_gaps_labels_words_answers_and_passages(page, ask):
     page.quiet()
 
 
+def test_an_answer_does_not_stay_under_an_error(page):
+    page.go("/try/seq2seq")
+    page.fill(source="the cat sees")
+    assert page.submit("translate") == "" and page.shown("#translated table")
+    page.fill(source="the cat " * 60)
+    assert "tokens" in page.submit("translate") and not page.shown("#translated table")
+    page.fill(source="the cat sees")
+    assert page.submit("translate") == "" and page.shown("#translated table")
+    page.go("/inside/causal")
+    page.fill(**{"read-text": SENTENCE})
+    page.submit("heads")
+    page.fill(**{"read-text": " "})
+    assert "no tokens" in page.submit("heads") and not page.shown("#heads-shown")
+    page.go("/inside#query")
+    page.tab.until("document.getElementById('query-outcome').textContent !== ''", 60)
+    keys = "{const k = document.getElementById('keys'); k.value = '%s';"
+    keys += "k.dispatchEvent(new Event('input', {bubbles: true}));}"
+    page.run(keys % "1,2; 3")
+    page.tab.until("document.querySelector('#query [data-said]').textContent.includes('as many numbers')")
+    assert not page.shown("#query-outcome") and not page.shown("#query-facts")
+    assert page.shown("#weight-0"), "what one asks with stays"
+    page.run(keys % "1,2; 3,4")
+    page.tab.until("document.getElementById('query-outcome').checkVisibility()")
+
+
 # ---------------------------------------------------------------- look inside
 def test_a_head_is_clicked_away_and_the_output_changes(page, ask):
     page.go("/inside/causal")
@@ -220,6 +245,37 @@ def test_labels_change_without_a_head(page, ask):
     page.tab.until("!document.getElementById('without').hidden")
     labels = ask.done("facts", "classification")["labels"]
     assert sorted(page.texts("#without-labels tbody th")) == sorted(labels)
+    page.quiet()
+
+
+def test_an_answer_and_words_change_without_a_head(page, ask):
+    page.go("/inside/answering")
+    question, passage = "where is Ann ?", "Ann is in Rome . Bob is in Paris ."
+    page.fill(**{"read-text": question, "read-pair": passage})
+    assert page.texts("#heads label[for^=read]") == ["Question", "Passage"]
+    assert page.submit("heads") == ""
+    page.run("document.getElementById('remove').click()")
+    page.tab.until("!document.getElementById('without').hidden")
+    key = [int(n) for n in page.run("document.querySelector('.small-row .gone').dataset.head").split(",")]
+    done = ask.done("without_heads", "answering", text=question, pair=passage, heads=[key])
+    shown = page.texts("#without-labels tbody td")
+    wanted = [
+        [one["answer"] or "no answer", one["span"], one["margin"]] for one in (done["before"], done["after"])
+    ]
+    for (answer, span, margin), row in zip(wanted, (shown[:3], shown[3:]), strict=True):
+        assert row == [answer, span, f"{margin:.2f} nats".replace("-", "−")]
+    page.go("/inside/tagging")
+    page.fill(**{"read-text": SENTENCE})
+    page.submit("heads")
+    page.run("document.getElementById('remove').click()")
+    page.tab.until("!document.getElementById('without').hidden")
+    assert page.texts("#without-labels tbody th") == SENTENCE.split()
+    page.quiet()
+
+
+def test_the_prefilled_pair_is_patched_at_the_first_click(page):
+    page.go("/inside/causal#patching")
+    assert page.submit("patching") == "" and page.shown("#patched")
     page.quiet()
 
 

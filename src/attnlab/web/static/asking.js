@@ -30,15 +30,20 @@ export const short = (number) => {
   const [digits, power] = number.toExponential(1).split("e");
   return minus(`${digits} × 10${[...String(Number(power))].map((letter) => RAISED[letter]).join("")}`);
 };
+export const countOf = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 export const visible = (piece) => (piece === "" ? "∅" : piece.trim() === "" ? piece.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣") : piece.replaceAll("\n", "⏎"));
 
 // ---------------------------------------------------------------- forms
 // Asks for what a form holds; `work(values, ask)` shows the answer. One question at a time: the next one ends the last.
 // What was asked is in the address, and asked again when that is opened; `more()` gives what is not in the form.
+// What the section shows is the answer to what was asked last, or is not shown: "asked" keeps its room until the answer
+// comes (of a form that follows what is typed, the last answer itself), "none" says that there is none.
 export const question = (form, place, work, more = () => ({})) => {
   let running = null;
-  const section = form.closest("section").id;
+  const section = form.closest("section");
+  const follows = !form.querySelector(".primary");
   const said = form.querySelector("[data-said]");
+  const answer = (state) => { section.dataset.answer = state; };
   const stop = form.querySelector("[data-stop]");
   const tell = (text, wrong = false) => {
     said.textContent = text;
@@ -51,12 +56,20 @@ export const question = (form, place, work, more = () => ({})) => {
     remember(form, more());
     if (stop) stop.hidden = false;
     tell("–");
-    const ask = (action, values, part = () => {}) => stream(place.replace("{}", action), values, part, own.signal);
+    if (!follows) answer("asked");
+    const ask = async (action, values, part = () => {}) => {
+      const told = await stream(place.replace("{}", action), values, (one) => { answer("there"); part(one); }, own.signal);
+      answer("there"); // before it is drawn, at the width that it has
+      return told;
+    };
     try {
       const told = await work(valuesOf(form), ask, own.signal);
       if (running === own) tell(told ?? "");
     } catch (error) {
-      if (running === own) tell(error.name === "AbortError" ? "Stopped." : error.message, error.name !== "AbortError");
+      if (running !== own) return;
+      const stopped = error.name === "AbortError";
+      tell(stopped ? "Stopped." : error.message, !stopped);
+      if (!stopped || section.dataset.answer === "asked") answer("none");
     }
     if (running !== own) return;
     running = null;
@@ -69,7 +82,7 @@ export const question = (form, place, work, more = () => ({})) => {
   });
   stop?.addEventListener("click", () => running?.abort());
   const [name, values] = address.read();
-  if (name === section && values.size) queueMicrotask(() => { address.fill(form, values); run(); });
+  if (name === section.id && values.size) queueMicrotask(() => { address.fill(form, values); run(); });
   return run;
 };
 

@@ -1,7 +1,7 @@
 "use strict";
 // A model is asked for what it was trained for.
 import { announce } from "/static/live.js";
-import { TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
+import { TokenRow, bar, byId, chances, countOf, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
 import { HeatMap } from "/static/heat_map.js";
 import { PictureField, besideIt, withPicture } from "/static/pictures.js";
 import { captioning, searchingPictures } from "/static/try_pictures.js";
@@ -36,8 +36,8 @@ const writing = () => {
     });
     row.host.append(make("span", { class: "tone-muted" }, done.stopped ? "" : " …"));
     byId("written-note").textContent = `${done.note} Underlined: not the most likely token.`;
-    announce(`${done.tokens} tokens written.`);
-    return `${done.tokens} tokens${done.stopped ? ", ended by itself" : ""}.`;
+    announce(`${countOf(done.tokens, "token")} written.`);
+    return `${countOf(done.tokens, "token")}${done.stopped ? ", ended by itself" : ""}.`;
   });
 };
 
