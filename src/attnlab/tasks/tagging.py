@@ -51,6 +51,7 @@ class TaggedWord:
 class TagPrediction(Prediction):
     """The entities of a text, and its words one by one."""
 
+    of: ClassVar[Literal["labels", "words", "answer"]] = "words"
     words: tuple[TaggedWord, ...]
 
 

@@ -44,8 +44,13 @@ def example_texts(asked: WorkerRequest) -> ExampleTexts:
     trained = asked.trained
     own = [example for example in own_texts(asked) if fits(trained, example)]
     first, second = equal_pair(trained, [example.text for example in own if example.pair is None])
-    chosen = min(own, key=lambda example: len(example.pair or ""), default=Example(USUAL))
+    chosen = min(own, key=unsuitable, default=Example(USUAL))
     return ExampleTexts(" ".join(chosen.text.split()), chosen.pair or "", first, second)
+
+
+def unsuitable(example: Example) -> tuple[bool, int]:
+    """A passage without the answer, and a long one, come last; of single texts the first is as good."""
+    return example.pair is not None and not example.answers, len(example.pair or "")
 
 
 def own_texts(asked: WorkerRequest) -> list[Example]:

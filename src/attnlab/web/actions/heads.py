@@ -126,7 +126,11 @@ def with_pair(trained: Trained, values: Values) -> Values:
 
 def pair_of(trained: Trained, text: str, pair: str) -> str:
     """The second text; of a translator what it writes for the first, where nobody gives one."""
-    return str(trained.translate(text)) if trained.translates and not pair else pair
+    if not trained.translates or pair:
+        return pair
+    if not (written := str(trained.translate(text))):
+        raise ConfigError("The model writes nothing for this text; give what it is to have written.")
+    return written
 
 
 def refuse_many_weights(trained: Trained, row: RowOfText) -> None:

@@ -14,8 +14,6 @@ from attnlab.explain.attention_maps import layers_heads
 from attnlab.explain.picture_attention import PictureRow
 from attnlab.model.capture import patch
 from attnlab.model.heads.sentence import Sentence
-from attnlab.tasks.answer_spans import AnswerPrediction
-from attnlab.tasks.tagging import TagPrediction
 from attnlab.web.actions import Answer
 from attnlab.web.actions.heads import RowValues, row_asked, with_pair
 from attnlab.web.actions.predict import ClassifyValues, predicted, what_is_read
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from attnlab.session.trained import Trained
 
 TOP = 5
-PREDICTED: dict[type, str] = {AnswerPrediction: "answer", TagPrediction: "words"}
-"""What a prediction is of; others are labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +70,13 @@ def predicted_without(asked: WorkerRequest, values: WithoutValues) -> Answer:
     before, notes = predicted(trained, given)
     with patch(trained.model, {head.place: 0 for head in heads}):
         after, _ = predicted(trained, given)
-    about = {"heads": list(map(str, heads)), "before": before, "after": after, "notes": notes}
-    return about | {"kind": PREDICTED.get(type(before), "labels")}
+    return {
+        "heads": list(map(str, heads)),
+        "kind": before.of,
+        "before": before,
+        "after": after,
+        "notes": notes,
+    }
 
 
 def chosen_heads(

@@ -3,9 +3,10 @@
 import * as address from "/static/address.js";
 import { announce, stream } from "/static/live.js";
 import { drawAttention } from "/static/attention.js";
-import { TokenRow, byId, chances, make, openModel, percent, question, remember, sections, settled, shade, shaded, short, visible } from "/static/asking.js";
+import { TokenRow, byId, chances, make, openModel, percent, sections, shade, shaded, short, visible } from "/static/asking.js";
 import { HeatMap } from "/static/heat_map.js";
 import { PictureField, PictureHeads, besideIt, withPicture } from "/static/pictures.js";
+import { question, remember, settled } from "/static/question.js";
 import { bothPredictions } from "/static/removed_heads.js";
 
 const place = byId("asked").dataset.ask;

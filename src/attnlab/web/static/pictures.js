@@ -1,7 +1,8 @@
 "use strict";
 // Pictures that a person chooses, as the model sees them, and where heads look on them.
 import { stream } from "/static/live.js";
-import { make, percent, settled, short } from "/static/asking.js";
+import { make, percent, short } from "/static/asking.js";
+import { settled } from "/static/question.js";
 
 const png = (base64) => `data:image/png;base64,${base64}`;
 

@@ -21,9 +21,10 @@ const labels = ({ before, after }) => {
 const words = ({ before, after }) => {
   const pairs = before.words.map((word, n) => [word, after.words[n]]);
   const changed = pairs.filter(([one, other]) => one.tag !== other.tag).length;
-  const rows = pairs.map(([one, other]) => ({ chosen: one.tag !== other.tag, cells: [make("bdi", {}, one.text), make("bdi", {}, one.tag), percent(one.probability), make("bdi", {}, other.tag), percent(other.probability)] }));
-  const heads = [{ name: "word" }, { name: WITH }, { name: "probability", number: true }, { name: WITHOUT }, { name: "probability", number: true }];
-  const caption = `The label of each word. ${changed === 1 ? "1 word has" : `${changed} words have`} another label without.`;
+  const label = (word) => make("span", {}, make("bdi", {}, word.tag), " ", make("span", { class: "tone-muted" }, percent(word.probability)));
+  const rows = pairs.map(([one, other]) => ({ chosen: one.tag !== other.tag, cells: [make("bdi", {}, one.text), label(one), label(other)] }));
+  const heads = [{ name: "word" }, { name: WITH }, { name: WITHOUT }];
+  const caption = `The label of each word, and its probability. ${changed === 1 ? "1 word has" : `${changed} words have`} another label without.`;
   return [table(caption, heads, rows), caption];
 };
 
