@@ -10,6 +10,7 @@ import torch
 
 from attnlab.config.files import load, parse_override
 from attnlab.session.sentence_probes import evaluate_probes
+from attnlab.web.actions import losses
 from attnlab.web.actions.write import HALF
 from tests.web.asking import KINDS
 
@@ -45,7 +46,8 @@ def test_what_a_run_says_it_can_is_what_it_answers(kind, ask):
     facts = ask.done("facts", kind)
     assert {name for name, can in facts["can"].items() if can} == CAN[kind]
     for action, values in ASKED.items():
-        pair = {"pair": "Ann is in Rome ."} if kind == "answering" and "heads" in values else {}
+        reads_two = kind == "answering" and action in ("attention", "without_heads")
+        pair = {"pair": "Ann is in Rome ."} if reads_two else {}
         _, last = ask(action, kind, **values, **pair)
         assert "fault" not in last, last
         if facts["can"][action]:
@@ -178,6 +180,12 @@ def test_losses_are_those_of_an_evaluation(kind, ask, opened):
         assert token["probability"] == pytest.approx(math.exp(-token["loss"]))
 
 
+def test_the_bytes_of_a_character_are_tokens_of_one_piece():
+    places = [(0, 2), (2, 4), (3, 4), (3, 4), (4, 5), (5, 5), (5, 5)]
+    assert losses.pieces(places) == [0, 1, 1, 1, 2, 3, 4]
+    assert losses.pieces([(0, 1)] * 4) == [0] * 4 and losses.pieces([]) == []
+
+
 def test_bad_values_are_refused_in_a_sentence(ask):
     assert "at most 500" in ask.error("write", "causal", prompt="a", length=501)
     assert "above 0" in ask.error("write", "causal", prompt="a", temperature=0)
@@ -195,6 +203,32 @@ def test_bad_values_are_refused_in_a_sentence(ask):
     assert "predicts labels" in ask.error("write", "classification", prompt="a")
     assert "no tokens" in ask.error("losses", "causal", text="  ")
     assert "worker's actions" in ask.error("delete", "causal")
+
+
+def test_errors_are_in_the_words_of_the_page(ask):
+    long = "the cat " * 100
+    told = [
+        ask.error("write", "causal", prompt="the cat", length=100),
+        ask.error("write", "causal", prompt=long),
+        ask.error("translate", "seq2seq", text=long),
+        ask.error("fill", "masked", text=long),
+        ask.error("mask", text=long),
+        ask.error("mask", text="|"),
+        ask.error("mask", text="a b c", documents="1,x"),
+        ask.error("query", target=[0.25] * 4, scale=0.0005),
+    ]
+    assert not [sentence for sentence in told if "--" in sentence or "1e-" in sentence or long in sentence]
+    assert "may forget the beginning" in told[0] and "shorten the text" in told[1]
+    assert "sentence by sentence" in told[2] and "at least 0.001" in told[-1]
+    assert "The text is empty" in ask.error("translate", "seq2seq", text=" ")
+
+
+def test_the_unknown_parts_of_a_text_are_those_of_its_tokenizer(ask, opened):
+    prompt = "the \U0001f600 cat"
+    _, last = ask("write", "causal", prompt=prompt, length=1)
+    assert last["done"]["unknown"] == opened["causal"].tokenizer.unknown_parts(prompt) == ["\U0001f600"]
+    done = ask.done("translate", "seq2seq", text="the \u00e6 cat")
+    assert done["unseen"] == opened["seq2seq"].tokenizer.text.unseen("the \u00e6 cat")
 
 
 NASTY = [None, -1, 10**30, 1e308, math.nan, True, "x" * 2000, "\ud800", "\0", "", [], {}, [[]], [None]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import pairwise
 from urllib.parse import quote
 
 import pytest
@@ -142,6 +143,59 @@ def test_the_shade_of_a_token_is_its_loss(page, ask):
     page.quiet()
 
 
+BYTES = {"loss": 2.0, "perplexity": 7.4, "bits_per_byte": 1.0, "scored": 4, "note": ""}
+BYTES["tokens"] = [
+    {"start": 0, "end": 1, "text": "a", "name": "a", "piece": 0, "loss": None, "probability": None},
+    *(
+        {
+            "start": 1,
+            "end": 2,
+            "text": "\U0001f600",
+            "name": f"<{n}>",
+            "piece": 1,
+            "loss": n,
+            "probability": 0.1,
+        }
+        for n in (1.5, 2.5)
+    ),
+    {"start": 2, "end": 3, "text": ",", "name": ",", "piece": 2, "loss": 1.0, "probability": 0.4},
+]
+
+
+def test_the_bytes_of_a_character_are_one_piece_on_the_screen(page):
+    page.go("/try/causal#losses")
+    answer = json.dumps(json.dumps({"done": BYTES}) + "\n")
+    page.run(f"window.fetch = async () => new Response({answer}); 1")
+    page.fill(scored="a\U0001f600,")
+    assert page.submit("losses") == "" and page.texts("#losses-shown .token") == ["a", "\U0001f600", ","]
+    labels = "[...document.querySelectorAll('#losses-shown .token')].map((t) => t.getAttribute('aria-label'))"
+    assert page.run(labels)[1] == "\U0001f600: 4.00 nats in 2 tokens"
+    page.run("document.querySelectorAll('#losses-shown .token')[1].click()")
+    assert page.texts("#losses-more .piece") == ["<1.5>", "<2.5>"]
+    assert "1.50 nats" in page.text("#losses-more") and "2.50 nats" in page.text("#losses-more")
+    # neither a ground nor the ring of the chosen one covers the letters beside it
+    edges = page.run(
+        "[...document.querySelectorAll('#losses-shown .token')].map((t) => {"
+        "const [box, style] = [t.getBoundingClientRect(), getComputedStyle(t)];"
+        "return [box.left, box.right, parseFloat(style.paddingLeft)]; })"
+    )
+    for (_, right, _), (left, _, padding) in pairwise(edges):
+        assert left + padding >= right + 2
+
+
+def test_what_a_tokenizer_does_not_know_is_told_beside_what_is_written(page, ask):
+    page.go("/try/causal")
+    page.run("document.querySelector('#write [name=length]').value = 1")
+    for prompt in ("the \U0001f600 cat qqqq", "the cat"):
+        page.fill(prompt=prompt)
+        assert page.submit("write").startswith("1 token")
+        _, last = ask("write", "causal", prompt=prompt, length=1)
+        noted = page.text("#written-unknown")
+        assert bool(last["done"]["unknown"]) == ("does not know" in noted) == ("cat qqqq" in prompt)
+        assert all(f"“{part}”" in noted for part in last["done"]["unknown"])
+    page.quiet()
+
+
 def test_gaps_labels_words_answers_and_passages(page, ask):
     page.go("/try/masked")
     page.fill(gaps="the [MASK] sees a [MASK] .")
@@ -179,6 +233,31 @@ def test_gaps_labels_words_answers_and_passages(page, ask):
     )
     assert page.shown("#alignment") == (done["alignment"] is not None)
     page.quiet()
+
+
+def test_an_answer_does_not_stay_under_an_error(page):
+    page.go("/try/seq2seq")
+    page.fill(source="the cat sees")
+    assert page.submit("translate") == "" and page.shown("#translated table")
+    page.fill(source="the cat " * 60)
+    assert "tokens" in page.submit("translate") and not page.shown("#translated table")
+    page.fill(source="the cat sees")
+    assert page.submit("translate") == "" and page.shown("#translated table")
+    page.go("/inside/causal")
+    page.fill(**{"read-text": SENTENCE})
+    page.submit("heads")
+    page.fill(**{"read-text": " "})
+    assert "no tokens" in page.submit("heads") and not page.shown("#heads-shown")
+    page.go("/inside#query")
+    page.tab.until("document.getElementById('query-outcome').textContent !== ''", 60)
+    keys = "{const k = document.getElementById('keys'); k.value = '%s';"
+    keys += "k.dispatchEvent(new Event('input', {bubbles: true}));}"
+    page.run(keys % "1,2; 3")
+    page.tab.until("document.querySelector('#query [data-said]').textContent.includes('as many numbers')")
+    assert not page.shown("#query-outcome") and not page.shown("#query-facts")
+    assert page.shown("#weight-0"), "what one asks with stays"
+    page.run(keys % "1,2; 3,4")
+    page.tab.until("document.getElementById('query-outcome').checkVisibility()")
 
 
 # ---------------------------------------------------------------- look inside
@@ -223,6 +302,37 @@ def test_labels_change_without_a_head(page, ask):
     page.quiet()
 
 
+def test_an_answer_and_words_change_without_a_head(page, ask):
+    page.go("/inside/answering")
+    question, passage = "where is Ann ?", "Ann is in Rome . Bob is in Paris ."
+    page.fill(**{"read-text": question, "read-pair": passage})
+    assert page.texts("#heads label[for^=read]") == ["Question", "Passage"]
+    assert page.submit("heads") == ""
+    page.run("document.getElementById('remove').click()")
+    page.tab.until("!document.getElementById('without').hidden")
+    key = [int(n) for n in page.run("document.querySelector('.small-row .gone').dataset.head").split(",")]
+    done = ask.done("without_heads", "answering", text=question, pair=passage, heads=[key])
+    shown = page.texts("#without-labels tbody td")
+    wanted = [
+        [one["answer"] or "no answer", one["span"], one["margin"]] for one in (done["before"], done["after"])
+    ]
+    for (answer, span, margin), row in zip(wanted, (shown[:3], shown[3:]), strict=True):
+        assert row == [answer, span, f"{margin:.2f} nats".replace("-", "−")]
+    page.go("/inside/tagging")
+    page.fill(**{"read-text": SENTENCE})
+    page.submit("heads")
+    page.run("document.getElementById('remove').click()")
+    page.tab.until("!document.getElementById('without').hidden")
+    assert page.texts("#without-labels tbody th") == SENTENCE.split()
+    page.quiet()
+
+
+def test_the_prefilled_pair_is_patched_at_the_first_click(page):
+    page.go("/inside/causal#patching")
+    assert page.submit("patching") == "" and page.shown("#patched")
+    page.quiet()
+
+
 def test_two_texts_are_patched_and_a_cell_is_read_by_keyboard(page, ask):
     page.go("/inside/causal#patching")
     page.fill(**{"patch-first": "the cat sees a", "patch-second": "the cat hears a"})
@@ -260,6 +370,44 @@ def test_weights_are_dragged_and_the_query_follows(page, ask):
     page.tab.press("End")
     page.tab.until("document.getElementById('query-reason').textContent.includes('convex hull')")
     assert "Cannot be reached" in page.text("#query-outcome")
+    page.quiet()
+
+
+def test_options_of_what_is_not_chosen_are_not_shown_and_odd_numbers_not_asked(page):
+    page.go("/inside#mask")
+    page.tab.until("document.getElementById('mask-headline').textContent !== ''", 60)
+    window, groups = "#mask [name=window]", "#mask [name=groups]"
+    assert not page.shown(window) and not page.shown(groups)
+    page.run("document.querySelector('#mask [value=window]').click()")
+    assert page.shown(window) and not page.shown(groups)
+    page.tab.until("!document.querySelector('#mask form').hasAttribute('aria-busy')")
+    asked = len(page.tab.requests)
+    page.run(
+        "{const w = document.querySelector('#mask [name=window]'); w.value = 0;"
+        "w.dispatchEvent(new Event('input', {bubbles: true}));}"
+    )
+    said = "document.querySelector('#mask [data-said]').textContent"
+    page.tab.until(f"{said} === 'window: 0 does not fit; give a whole number from 1 to 40.'")
+    page.run("new Promise((done) => setTimeout(done, 500))")
+    assert not page.shown("#mask-map")
+    assert len([url for url in page.tab.requests[asked:] if url.endswith("/api/ask/mask")]) <= 1
+    page.run("document.querySelector('#mask [value=prefix]').click()")
+    page.tab.until("document.getElementById('mask-map').checkVisibility()")
+    page.quiet()
+
+
+def test_the_words_of_the_lines_are_one_stop_of_the_keyboard(page):
+    page.go("/inside/causal")
+    page.fill(**{"read-text": SENTENCE})
+    page.submit("heads")
+    stops = 'document.querySelectorAll(\'#lines [tabindex="0"], #lines[tabindex="0"]\').length'
+    assert page.run(stops) == 1
+    page.run("document.querySelector('#lines [role=button]').focus()")
+    page.tab.press("ArrowDown")
+    page.tab.press("ArrowDown")
+    assert page.run(f"{FOCUSED}.getAttribute('aria-label')").startswith("2 cat")
+    page.tab.press("Enter")
+    assert page.run(f"{FOCUSED}.getAttribute('aria-pressed')") == "true" and page.run(stops) == 1
     page.quiet()
 
 

@@ -12,6 +12,7 @@ from attnlab.explain.ablation import divergences
 from attnlab.explain.text_patching import patch_texts
 from attnlab.model.capture import capture, patch
 from attnlab.model.isolation import undisturbed
+from attnlab.web.actions import example_texts
 
 FIRST = "the cat sees a dog in the garden ."
 SECOND = "the bird sees a dog in the garden ."
@@ -75,6 +76,60 @@ def test_labels_without_heads_are_a_prediction_of_the_patched_model(ask, opened)
         expected = trained.predict([FIRST])[0].scores
     assert done["after"]["scores"] == pytest.approx(dict(expected))
     assert done["after"]["scores"] != pytest.approx(done["before"]["scores"])
+
+
+def test_an_answer_without_heads_is_that_of_the_patched_model(ask, opened):
+    trained, question, passage = opened["answering"], "where is Ann ?", "Ann is in Rome . Bob is in Paris ."
+    done = ask.done("without_heads", "answering", text=question, pair=passage, heads=[[0, 1]])
+    (usual,) = trained.predict([(question, passage)])
+    with patch(trained.model, {"layers.0.heads.1": 0}):
+        (without,) = trained.predict([(question, passage)])
+    assert done["kind"] == "answer" and usual.margin != pytest.approx(without.margin, rel=1e-4)
+    for side, right in (("before", usual), ("after", without)):
+        assert done[side]["span"] == right.span and done[side]["answer"] == right.answer
+        assert done[side]["margin"] == pytest.approx(right.margin, rel=1e-4)
+
+
+def test_tags_without_heads_are_those_of_each_word_with_their_probability(ask, opened):
+    trained = opened["tagging"]
+    done = ask.done("without_heads", "tagging", text=FIRST, heads=[[0, 0], [1, 1]])
+    (usual,) = trained.predict([FIRST])
+    with patch(trained.model, {"layers.0.heads.0": 0, "layers.1.heads.1": 0}):
+        (without,) = trained.predict([FIRST])
+    assert done["kind"] == "words" and [word["text"] for word in done["before"]["words"]] == FIRST.split()
+    for side, right in (("before", usual), ("after", without)):
+        words = done[side]["words"]
+        assert [word["tag"] for word in words] == [word.tag for word in right.words]
+        chances = [word["probability"] for word in words]
+        assert chances == pytest.approx([word.probability for word in right.words], rel=1e-4)
+        assert min(chances) == pytest.approx(right.confidence, rel=1e-4)
+    assert done["before"]["words"] != done["after"]["words"]
+
+
+def test_a_model_of_two_texts_is_not_drawn_with_one(ask):
+    for action, values in (("attention", {}), ("without_heads", {"heads": [[0, 0]]})):
+        for pair in ("", "  "):
+            told = ask.error(action, "answering", text="where is Ann ?", pair=pair, **values)
+            assert told.startswith("The passage is empty")
+
+
+@pytest.mark.parametrize("kind", ["causal", "masked", "seq2seq", "classification", "tagging"])
+def test_the_prefilled_texts_can_be_patched_and_are_known(kind, ask, opened):
+    examples = ask.done("facts", kind)["examples"]
+    assert ask.done("patch_texts", kind, first=examples["first"], second=examples["second"])["hidden"]
+    known = opened[kind].tokenizer
+    assert not any(known.unknown_parts(examples[name]) for name in ("text", "first", "second"))
+    assert ask.done("attention", kind, text=examples["text"])["headline"]
+
+
+def test_prefilled_texts_have_as_many_tokens_whatever_the_tokenizer(opened, monkeypatch):
+    trained = opened["causal"]
+    letters = lambda _, texts: [len(text) for text in texts]  # noqa: E731 - a tokenizer of letters
+    monkeypatch.setattr(example_texts, "token_counts", letters)
+    first, second = example_texts.equal_pair(trained, [])
+    assert len(first) == len(second) and first != second
+    first, second = example_texts.equal_pair(trained, ["the cat sees a dog", "a bird and the man"])
+    assert (len(first), first) == (len(second), "the cat sees a dog")
 
 
 def test_heads_that_are_not_there_are_a_sentence(ask):

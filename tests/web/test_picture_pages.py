@@ -107,6 +107,21 @@ def test_what_is_no_picture_is_a_sentence_and_the_page_goes_on(page, tmp_path):
     page.quiet()
 
 
+def test_a_file_is_not_part_of_the_address_and_the_page_says_so(page, tmp_path):
+    (tmp_path / "two.png").write_bytes(drawing())
+    (tmp_path / "empty.png").touch()
+    page.go("/try/caption")
+    assert choose(page, "caption", tmp_path / "two.png") == ""
+    assert page.submit("caption") == "" and page.texts("#captions .answer")
+    there = page.run("location.hash")
+    assert choose(page, "caption", tmp_path / "empty.png").startswith("empty.png is empty")
+    page.go(f"/try/caption{there}")
+    said = "document.querySelector('#caption [role=alert]')"
+    page.tab.until(f"{said}.textContent.includes('A file is not part of the')")
+    page.tab.errors.clear()
+    page.quiet()
+
+
 def test_fifty_megabytes_are_refused_before_they_are_read(own):
     connection = http.client.HTTPConnection("127.0.0.1", own.port, timeout=30)
     headers = {"Host": f"127.0.0.1:{own.port}", "Origin": own.address, "Content-Type": "application/json"}

@@ -262,6 +262,11 @@ def test_hostile_pictures_get_the_sentence_of_the_command_line(kind, ask):
 
 def test_what_is_no_picture_at_all_is_a_sentence(ask):
     assert "No picture was given" in ask.error("classify", "classify")
+    told = ask.error("classify", "classify", picture={"data": "", "name": "nothing.png"})
+    assert told.startswith("nothing.png is empty")
+    broken = ask.error("caption", "caption", picture=sent(drawing()[:-40], "broken.png"))
+    assert broken.startswith("broken.png cannot be described: ")
+    assert "1.5; it must be whole" in ask.error("picture", "classify", picture={"number": 1.5})
     assert "not base64" in ask.error("classify", "classify", picture={"data": "§§§", "name": "a"})
     large = {"data": "A" * (MOST_BYTES * 4 // 3 + 100), "name": "large.png"}
     assert "large.png is too large: 10.0 MB, limit 10 MB" in ask.error("picture", "classify", picture=large)

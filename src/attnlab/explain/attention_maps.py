@@ -146,10 +146,10 @@ class AttentionMaps(Explanation):
 
     @property
     def remark(self) -> str:
-        named = [head for head in self.heads if head.kind in KINDS]
+        named = sum(head.kind in KINDS for head in self.heads) or "none"
         return (
-            f"{count_of(len(self.heads), 'head')} in {count_of(len(self.layers), 'layer')}, {len(named)} "
-            "of them of a named kind. The weights alone do not show which head matters."
+            f"{count_of(len(self.heads), 'head')} in {count_of(len(self.layers), 'layer')}, "
+            f"{named} of them of a named kind. The weights alone do not show which head matters."
         )
 
     def parts(self) -> list[Node]:

@@ -8,6 +8,7 @@ from attnlab.config import schema
 from attnlab.config.files import load
 from attnlab.config.schema import Config
 from attnlab.config.values import ConfigError, written
+from attnlab.config.wording import count_of
 from attnlab.explain.mask_picture import MaskPicture
 from attnlab.explain.model_counts import ModelCounts
 from attnlab.explain.position_products import PositionProducts, PositionSizes, position_products
@@ -90,10 +91,10 @@ def words_of(text: str) -> tuple[list[str], int]:
     before, bar, after = (text or SENTENCE).partition("|")
     words = before.split() + after.split()
     if not words:
-        raise ConfigError('--text has no words; write for example --text "the cat | le chat".')
+        raise ConfigError('The text has no words; write for example "the cat | le chat".')
     if len(words) > MOST_WORDS:
         raise ConfigError(
-            f"--text has {len(words)} words; a drawing of more than {MOST_WORDS} cannot be read."
+            f"The text has {len(words)} words; a drawing of more than {MOST_WORDS} cannot be read."
         )
     return words, len(before.split()) if bar else 0
 
@@ -106,7 +107,10 @@ def lengths_of(documents: str, total: int) -> list[int]:
     except ValueError:
         lengths = [0]
     if min(lengths) < 1 or sum(lengths) != total:
-        raise ConfigError(f"--documents {documents} must be whole lengths that add up to {total} words.")
+        words = count_of(total, "word")
+        raise ConfigError(
+            f'Lengths of documents are whole numbers that add up to {words}, not "{documents}".'
+        )
     return lengths
 
 

@@ -24,7 +24,7 @@ def places(trained: Trained, text: str, *, top: int) -> Places:
     ids = tokenizer.form.single(tokenizer.encode(with_mask(trained, text), specials=True))
     masked = [place for place, token in enumerate(ids) if token == mask]
     if not masked:
-        raise ConfigError(f'"{text}" has nothing to fill in; write [MASK] where a word is missing.')
+        raise ConfigError("The text has nothing to fill in; write [MASK] where a word is missing.")
     if len(ids) > trained.config.longest_text:
         raise ConfigError(
             f"The text has {len(ids)} tokens, and this model reads at most {trained.config.longest_text}: "

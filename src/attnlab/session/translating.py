@@ -18,6 +18,7 @@ from attnlab.data.encode.encoding import Cut, Cuts, Encoding
 from attnlab.data.encode.pictures import Pictured
 from attnlab.data.errors import unusable
 from attnlab.data.example import Example
+from attnlab.data.images.picture import Picture
 from attnlab.data.rows import in_memory
 from attnlab.generation.beam import Hypothesis
 from attnlab.generation.packed_weights import by_columns
@@ -179,9 +180,15 @@ def examples_of(given: Any, translator: Translator) -> list[Example]:
     made = [pictured_example(picture, with_text=False) for picture in listed]
     for picture, example in zip(listed, made, strict=True):
         if isinstance(example, str):
-            name = "A picture" if isinstance(picture, bytes) else str(picture)
-            raise ConfigError(f"{name} cannot be described: {example}.")
+            raise ConfigError(f"{picture_name(picture)} cannot be described: {example}.")
     return [example for example in made if isinstance(example, Example)]
+
+
+def picture_name(picture: str | Path | bytes | Picture) -> str:
+    """What a person calls it."""
+    if isinstance(picture, Picture):
+        return picture.name or "A picture"
+    return "A picture" if isinstance(picture, bytes) else str(picture)
 
 
 def refuse_long(examples: Sequence[Example], sources: Sequence[Sequence[int]], room: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ class AnswerPrediction(Prediction):
     `end` are its characters there. `margin` is how far its score is above that of no answer and the
     threshold, in nats: below 0 it is not given."""
 
+    of: ClassVar[Literal["labels", "words", "answer"]] = "answer"
     span: str
     start: int
     end: int

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -36,6 +36,23 @@ from attnlab.tasks.task import (
 from attnlab.tasks.vocabulary import Vocabulary
 
 NO_WORD = -1
+
+
+@dataclass(frozen=True)
+class TaggedWord:
+    """A word with its tag, and the probability of that; None where the word is not read."""
+
+    text: str
+    tag: str
+    probability: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagPrediction(Prediction):
+    """The entities of a text, and its words one by one."""
+
+    of: ClassVar[Literal["labels", "words", "answer"]] = "words"
+    words: tuple[TaggedWord, ...]
 
 
 class Tagging(Task):
@@ -182,7 +199,11 @@ class Tagging(Task):
         )
         known = [chance for chance in sure[: len(words)] if chance != NO_WORD]
         answers = tuple(f"{span.text} ({span.label})" for span in spans)
-        return Prediction(answer=answers, confidence=min(known, default=None), spans=spans)
+        tagged = tuple(
+            TaggedWord(text[word.start : word.end], name, None if chance == NO_WORD else chance)
+            for word, name, chance in zip(words, names, sure, strict=False)
+        )
+        return TagPrediction(answer=answers, confidence=min(known, default=None), spans=spans, words=tagged)
 
 
 def first_pieces(words: Tensor) -> Tensor:

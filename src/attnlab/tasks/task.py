@@ -53,6 +53,8 @@ class Prediction:
     scores: Mapping[str, float] = field(default_factory=dict)
     spans: tuple[TextSpan, ...] | None = None
     unread: str = ""
+    of: ClassVar[Literal["labels", "words", "answer"]] = "labels"
+    """What is predicted: labels of a text, the label of each of its words, or an answer from it."""
 
     @property
     def columns(self) -> dict[str, Any]:

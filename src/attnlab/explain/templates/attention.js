@@ -192,6 +192,15 @@ const drawAttention = (maps, bytes, { signal, onChoose = () => {} } = {}) => {
     });
   };
 
+  // All tokens are one stop of the Tab key, and arrow keys go from one to the next.
+  const moveAlong = (tokens, event) => {
+    const now = tokens.indexOf(document.activeElement);
+    const there = { ArrowUp: now - 1, ArrowDown: now + 1, Home: 0, End: tokens.length - 1 }[event.key];
+    if (now < 0 || !tokens[there]) return;
+    event.preventDefault();
+    tokens[there].focus();
+  };
+
   // The words stay where they are while lines change, and so does the focus.
   const drawTokens = () => {
     const of = maps.layers[layer];
@@ -208,8 +217,9 @@ const drawAttention = (maps, bytes, { signal, onChoose = () => {} } = {}) => {
       svg.append(made);
       return made;
     };
+    const tokens = [];
     of.queries.forEach((word, q) => {
-      const place = { x: 116, y: q * step + 18, "text-anchor": "end", tabindex: 0, role: "button" };
+      const place = { x: 116, y: q * step + 18, "text-anchor": "end", tabindex: q ? -1 : 0, role: "button" };
       const token = add(place, `${q} ${short(word)}`);
       token.setAttribute("aria-label", `${q} ${word}: its lines alone`);
       const toggle = () => hold(held === q ? -1 : q);
@@ -219,7 +229,10 @@ const drawAttention = (maps, bytes, { signal, onChoose = () => {} } = {}) => {
         event.preventDefault();
         toggle();
       });
+      tokens.push(token);
     });
+    svg.addEventListener("keydown", (event) => moveAlong(tokens, event));
+    svg.addEventListener("focusin", (event) => tokens.forEach((token) => token.setAttribute("tabindex", token === event.target ? 0 : -1)));
     of.keys.forEach((word, k) => add({ x: right + 6, y: k * step + 18 }, `${k} ${short(word)}`));
     element("lines").replaceChildren(svg);
   };

@@ -27,7 +27,7 @@ ACTIONS = {
     "translate": "attnlab.web.actions.translate:translate",
     "losses": "attnlab.web.actions.losses:losses",
     "attention": "attnlab.web.actions.heads:attention",
-    "without_heads": "attnlab.web.actions.heads:without_heads",
+    "without_heads": "attnlab.web.actions.removed_heads:without_heads",
     "patch_texts": "attnlab.web.actions.heads:patch_texts",
     "query": "attnlab.web.actions.query:query",
     "mask": "attnlab.web.actions.shapes:mask",

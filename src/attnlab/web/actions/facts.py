@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from attnlab.data.encode import ENCODINGS
 from attnlab.model.heads.sentence import Sentence
 from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.web.actions import Answer
+from attnlab.web.actions.example_texts import example_texts
 from attnlab.web.actions.pictures import picture_facts
 from attnlab.web.worker_request import NoValues, WorkerRequest
 
@@ -26,6 +28,7 @@ def facts(asked: WorkerRequest) -> Answer:
         "pairs": "pair" in ENCODINGS[trained.config.data.encoding.kind].uses,
         "pictures": picture_facts(asked),
         "mask": "[MASK]" if trained.fills else "",
+        "examples": asdict(example_texts(asked)),
         "reads_source": trained.reads_source,
         "longest": trained.config.longest_text,
         "vocabulary": tokenizer.target.size,

@@ -1,4 +1,4 @@
-"""Where heads look, the output without some of them, and two texts patched into one another."""
+"""Where heads look, and two texts patched into one another."""
 
 from __future__ import annotations
 
@@ -9,18 +9,14 @@ from torch import Tensor
 
 from attnlab.config.values import ConfigError
 from attnlab.config.visible_text import visible
-from attnlab.data.inspection import shown
 from attnlab.explain import attention_page
-from attnlab.explain.ablation import HeadName, divergences, effect_definition, moved, outputs_without
 from attnlab.explain.attention_maps import RowOfText, attention_maps, layers_heads
 from attnlab.explain.picture_attention import WORDS, PictureAttention, PictureRow
 from attnlab.explain.text_patching import patch_texts as patch_rows
-from attnlab.model.capture import patch
-from attnlab.model.heads.sentence import Sentence
 from attnlab.session.picture_reading import picture_row
 from attnlab.web.actions import Answer
 from attnlab.web.actions.pictures import as_base64, asked_picture, text_beside
-from attnlab.web.actions.predict import ClassifyValues, predicted, what_is_read
+from attnlab.web.actions.predict import refuse_missing_pair
 from attnlab.web.worker_request import WorkerRequest
 
 if TYPE_CHECKING:
@@ -28,7 +24,6 @@ if TYPE_CHECKING:
 
 MOST_WEIGHTS = 24_000_000
 """Bytes of weights that a page can draw."""
-TOP = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +33,6 @@ class RowValues:
     text: str = ""
     pair: str = ""
     picture: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class WithoutValues(RowValues):
-    """`heads` are pairs of a layer and a head, both as `attention` numbers them."""
-
-    heads: tuple[tuple[int, ...], ...]
 
 
 Values = TypeVar("Values", bound=RowValues)
@@ -128,15 +116,21 @@ def rounded(weights: Tensor) -> list[float]:
 
 
 def with_pair(trained: Trained, values: Values) -> Values:
-    """The same with the second text, where a model of texts writes it itself."""
+    """The same with the second text, where a model of texts writes it itself; one that is missing is
+    refused."""
     if trained.config.model.picture is not None:
         return values
+    refuse_missing_pair(trained, values.pair)
     return replace(values, pair=pair_of(trained, values.text, values.pair))
 
 
 def pair_of(trained: Trained, text: str, pair: str) -> str:
     """The second text; of a translator what it writes for the first, where nobody gives one."""
-    return str(trained.translate(text)) if trained.translates and not pair else pair
+    if not trained.translates or pair:
+        return pair
+    if not (written := str(trained.translate(text))):
+        raise ConfigError("The model writes nothing for this text; give what it is to have written.")
+    return written
 
 
 def refuse_many_weights(trained: Trained, row: RowOfText) -> None:
@@ -148,66 +142,6 @@ def refuse_many_weights(trained: Trained, row: RowOfText) -> None:
             f"{heads} heads on {longest} tokens have {size:,} weights, and the page draws at most "
             f"{MOST_WEIGHTS:,}; give a text of at most {fewer} tokens."
         )
-
-
-def without_heads(asked: WorkerRequest) -> Answer:
-    """The output with all heads and without some. Of words their probabilities place by place, else labels;
-    of a vector how far it moves."""
-    values, trained = with_pair(asked.trained, asked.read(WithoutValues)), asked.trained
-    vectors = isinstance(trained.model.head, Sentence) or trained.headless
-    if not trained.task.predicts_words and not vectors:
-        heads = chosen_heads(trained, values.heads)
-        given = what_is_read(asked, ClassifyValues(values.text, values.pair, values.picture))
-        before, notes = predicted(trained, given)
-        with patch(trained.model, {head.place: 0 for head in heads}):
-            after, _ = predicted(trained, given)
-        return {"heads": list(map(str, heads)), "before": before, "after": after, "notes": notes}
-    read = row_asked(asked, values)
-    row = read.row if isinstance(read, PictureRow) else read
-    heads = chosen_heads(trained, values.heads, pictured=row.pictured)
-    usual, without = outputs_without(trained.model, row.inputs, heads)
-    about = {"heads": list(map(str, heads)), "measure": effect_definition(trained.model)}
-    if vectors:
-        return about | {"moved": moved(trained.model, usual, without)}
-    words = list(read.readers.values()) if isinstance(read, PictureRow) else row.words
-    change = divergences(usual, without)
-    return about | {
-        "tokens": [
-            {
-                "text": word,
-                "divergence": float(nats),
-                "before": ranked(trained, old),
-                "after": ranked(trained, new),
-            }
-            for word, nats, old, new in zip(words, change, usual, without, strict=True)
-        ],
-        "mean": float(change.mean()),
-    }
-
-
-def chosen_heads(
-    trained: Trained, wanted: tuple[tuple[int, ...], ...], *, pictured: bool = True
-) -> list[HeadName]:
-    layers = layers_heads(trained.model, pictured=pictured)
-    chosen = []
-    for pair in wanted:
-        layer, head = pair if len(pair) == 2 else (-1, -1)
-        if not (0 <= layer < len(layers) and 0 <= head < len(layers[layer])):
-            most = max(map(len, layers))
-            raise ConfigError(
-                f"There is no head {list(pair)}: give a layer from 0 to {len(layers) - 1} and a head from 0 "
-                f"to {most - 1}."
-            )
-        chosen.append(layers[layer][head])
-    return list(dict.fromkeys(chosen))
-
-
-def ranked(trained: Trained, scores: Tensor) -> list[Answer]:
-    """The most likely words by scores (V)."""
-    tokenizer = trained.tokenizer.target
-    best = scores.float().softmax(-1)[: tokenizer.size].topk(min(TOP, tokenizer.size))
-    pairs = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    return [{"piece": shown(tokenizer, token), "probability": p} for token, p in pairs]
 
 
 def patch_texts(asked: WorkerRequest) -> Answer:

@@ -47,17 +47,30 @@ def losses(asked: WorkerRequest) -> Answer:
     ends = list(tokenizer.form.end) if trained.continues else []
     places = [*encoding.offsets, *[(len(text), len(text))] * len(ends)]
     nats = token_nats(trained, encoding.ids)
+    ids = [*encoding.ids, *ends]
     tokens = [
         {
             "start": start,
             "end": end,
             "text": shown(tokenizer, token) if start == end else text[start:end],
+            "name": shown(tokenizer, token),
+            "piece": piece,
             "loss": loss,
             "probability": probability(loss),
         }
-        for token, (start, end), loss in zip([*encoding.ids, *ends], places, nats, strict=True)
+        for token, (start, end), piece, loss in zip(ids, places, pieces(places), nats, strict=True)
     ]
     return {"tokens": tokens, **summary(text, places, nats), "note": KINDS[trained.continues]}
+
+
+def pieces(places: list[tuple[int, int]]) -> list[int]:
+    """Of each token the number of the piece of text that it is of: one character may be several tokens, each
+    a byte of it."""
+    numbers, reached = list[int](), -1
+    for start, end in places:
+        numbers.append((numbers[-1] if numbers else -1) + (start >= reached))
+        reached = max(reached, end)
+    return numbers
 
 
 def token_nats(trained: Trained, ids: list[int]) -> list[float | None]:

@@ -87,10 +87,12 @@ def asked_picture(asked: WorkerRequest, given: Mapping[str, Any]) -> GivenPictur
     if "number" in given:
         return picture_of_dev(asked, given["number"])
     data, name = given.get("data"), given.get("name", "")
-    if not isinstance(data, str) or not data:
+    if not isinstance(data, str) or not (data or name):
         raise ConfigError("No picture was given; choose a file, or a number of the run's own pictures.")
     name = visible(name.encode("utf-8", "replace").decode())[:LONGEST_NAME] if isinstance(name, str) else ""
     name = name or "The picture"
+    if not data:
+        raise ConfigError(f"{name} is empty: it has 0 bytes. Choose another file.")
     if len(data) * 3 // 4 > MOST_BYTES + 2:
         raise ConfigError(
             f"{name} is too large: {len(data) * 3 / 4 / 2**20:.1f} MB, limit {MOST_BYTES // 2**20} MB. Make "
@@ -115,7 +117,10 @@ def unusable(name: str, error: PictureError) -> ConfigError:
 # ---------------------------------------------------------------- pictures of the run's own corpus
 def picture_of_dev(asked: WorkerRequest, number: Any) -> GivenPicture:
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise ConfigError(f"number is {number!r:.40}; the run's own pictures are counted from 1.")
+        raise ConfigError(
+            f"The number of a picture is {number!r:.40}; it must be whole, and the run's own pictures are "
+            "counted from 1."
+        )
     examples = own_examples(asked)
     example = next(islice(examples, number - 1, None), None)
     if example is None:

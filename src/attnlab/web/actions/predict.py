@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from attnlab.config.ranges import Range
 from attnlab.config.values import ConfigError
+from attnlab.data.encode import ENCODINGS
 from attnlab.data.example import words_in
+from attnlab.model.heads.sentence import Sentence
 from attnlab.session.filling import sentence
+from attnlab.tasks.answer_spans import AnswerSpans
 from attnlab.web.actions import Answer
 from attnlab.web.actions.pictures import asked_picture, text_beside
 from attnlab.web.worker_request import WorkerRequest
@@ -111,9 +114,22 @@ def what_is_read(asked: WorkerRequest, values: ClassifyValues) -> Any:
     """What a prediction is asked of: a text, a pair, a picture, or a picture and its text."""
     trained = asked.trained
     if trained.config.model.picture is None:
+        refuse_missing_pair(trained, values.pair)
         return text_or_pair(values.text, values.pair)
     image = asked_picture(asked, values.picture).image
     return (image, values.text) if text_beside(trained) == "needed" else image
+
+
+def refuse_missing_pair(trained: Trained, pair: str) -> None:
+    """Refuse one text where a model reads two in one row; one of vectors reads each alone."""
+    reads_two = "pair" in ENCODINGS[trained.config.data.encoding.kind].uses
+    if pair.strip() or not reads_two or isinstance(trained.model.head, Sentence):
+        return
+    if isinstance(trained.task, AnswerSpans):
+        raise ConfigError(
+            "The passage is empty: this model reads a question and the passage that answers it."
+        )
+    raise ConfigError("The second text is empty: this model reads two texts together; give both.")
 
 
 def text_or_pair(text: str, pair: str) -> str | tuple[str, str]:

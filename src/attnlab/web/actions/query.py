@@ -28,7 +28,7 @@ class QueryValues:
     text: str = ""
     layer: Annotated[int, Range(least=0)] = 0
     head: Annotated[int, Range(least=0)] = 0
-    scale: Annotated[float, Range(least=1e-9, most=1e9)] = 1.0
+    scale: Annotated[float, Range(least=0.001, most=1000)] = 1.0
     tolerance: Annotated[float, Range(above=0, below=1)] = 0.01
 
 
@@ -61,6 +61,6 @@ def query(asked: WorkerRequest) -> Answer:
 
 def refuse_ragged(keys: Sequence[Sequence[float]]) -> None:
     if not keys or not keys[0] or any(len(key) != len(keys[0]) for key in keys):
-        raise ConfigError("keys are rows of as many numbers each, such as 0,1,2; 1,1,2.")
+        raise ConfigError("Keys are rows of as many numbers each, such as 0,1,2; 1,1,2.")
     if max(map(len, keys)) > MOST_KEYS or max(abs(x) for key in keys for x in key) > LARGEST:
-        raise ConfigError(f"Every key has at most {MOST_KEYS} numbers, each at most {LARGEST:g}.")
+        raise ConfigError(f"Every key has at most {MOST_KEYS} numbers, each at most {LARGEST:,.0f}.")

@@ -6,10 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from attnlab.config.ranges import Range
+from attnlab.config.values import ConfigError
 from attnlab.data.encode.encoding import Cut
 from attnlab.data.example import Example
 from attnlab.session.translating import BEAM, Translator
 from attnlab.web.actions import Answer
+from attnlab.web.actions.write import UnknownText
 from attnlab.web.worker_request import WorkerRequest
 
 if TYPE_CHECKING:
@@ -29,12 +31,19 @@ def translate(asked: WorkerRequest) -> Answer:
     values, trained = asked.read(TranslateValues), asked.trained
     best = min(values.best, values.beam)
     translator = Translator(trained, beam=values.beam, penalty=values.penalty, best=best, cut=values.cut)
+    if not values.text.strip():
+        raise ConfigError("The text is empty; give some text to translate.")
+    if values.cut == "refuse" and translator.is_too_long(values.text):
+        raise ConfigError(
+            f"The text has more than the {translator.room} tokens that this model reads; give it sentence by "
+            "sentence."
+        )
     (candidates,) = translator.candidates([Example(values.text)])
     return {
         "candidates": [asdict(candidate) for candidate in candidates],
         "alignment": alignment_of(trained, values.text, candidates[0].text),
         "cut": str(translator.cuts) if translator.cuts.cut else "",
-        "unseen": list(translator.unseen),
+        **asdict(UnknownText.of(trained, values.text)),
     }
 
 

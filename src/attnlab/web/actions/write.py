@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from torch import Tensor
 
 from attnlab.config.ranges import Range, Seed, Whole
+from attnlab.config.values import ConfigError
+from attnlab.config.wording import count_of
 from attnlab.data.inspection import shown
 from attnlab.generation.request import Request
 from attnlab.generation.rules import DecodingRule, Greedy, Sample
-from attnlab.session.writing import start_writing, text_of
+from attnlab.session.writing import start_writing, text_of, usual_length
 from attnlab.web.actions import Answer, Parts
 from attnlab.web.worker_request import WorkerRequest
 
@@ -64,6 +66,8 @@ class WatchedRule(DecodingRule):
 
 def write(asked: WorkerRequest) -> Parts:
     values, trained = asked.read(WriteValues), asked.trained
+    if not trained.reads_source and values.beyond == "refuse":
+        refuse_beyond_context(trained, values)
     rule = WatchedRule(values.decoding)
     request = Request(length=values.length, rule=rule, beyond=values.beyond, seed=values.seed)
     (text,), tokens = start_writing(trained, [values.prompt], request)
@@ -73,7 +77,41 @@ def write(asked: WorkerRequest) -> Parts:
         new = "" if whole.endswith(HALF) else whole[len(told) :]
         told += new
         yield {"text": new, **token_facts(trained, token, rule.scores[0])}
-    return {"text": text_of(trained, text), **ended(trained, text, rule)}
+    return {
+        "text": text_of(trained, text),
+        **ended(trained, text, rule),
+        **asdict(UnknownText.of(trained, values.prompt)),
+    }
+
+
+def refuse_beyond_context(trained: Trained, values: WriteValues) -> None:
+    """Refuse more than the model was trained to read at once, in the words of the page's form."""
+    context, prompt = trained.config.longest_text, len(trained.prompt(values.prompt))
+    length = values.length or usual_length(trained, [values.prompt])
+    if prompt + length <= context:
+        return
+    fewer = (
+        f"ask for at most {count_of(context - prompt, 'token')}" if prompt < context else "shorten the text"
+    )
+    raise ConfigError(
+        f"The text and what is written after it make {prompt:,} + {length:,} tokens, and this model was "
+        f"trained on {context:,}; it cannot be trusted beyond that. Either {fewer}, or choose “may forget "
+        "the beginning”."
+    )
+
+
+@dataclass(frozen=True)
+class UnknownText:
+    """The parts of a text that are one and the same unknown word to the model, and the characters that its
+    training text does not have."""
+
+    unknown: list[str]
+    unseen: list[str]
+
+    @classmethod
+    def of(cls, trained: Trained, text: str) -> UnknownText:
+        known = trained.tokenizer.text
+        return cls(trained.tokenizer.unknown_parts(text), [] if known is None else known.unseen(text))
 
 
 def token_facts(trained: Trained, token: int, scores: Tensor) -> Answer:

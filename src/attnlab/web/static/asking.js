@@ -1,5 +1,5 @@
 "use strict";
-// What pages share that ask a model: elements, forms that are answered in place, bars, tokens.
+// What pages share that ask a model: elements, numbers, bars, tokens.
 import * as address from "/static/address.js";
 import { announce, stream } from "/static/live.js";
 
@@ -30,74 +30,20 @@ export const short = (number) => {
   const [digits, power] = number.toExponential(1).split("e");
   return minus(`${digits} × 10${[...String(Number(power))].map((letter) => RAISED[letter]).join("")}`);
 };
+export const countOf = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 export const visible = (piece) => (piece === "" ? "∅" : piece.trim() === "" ? piece.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣") : piece.replaceAll("\n", "⏎"));
 
-// ---------------------------------------------------------------- forms
-// Asks for what a form holds; `work(values, ask)` shows the answer. One question at a time: the next one ends the last.
-// What was asked is in the address, and asked again when that is opened; `more()` gives what is not in the form.
-export const question = (form, place, work, more = () => ({})) => {
-  let running = null;
-  const section = form.closest("section").id;
-  const said = form.querySelector("[data-said]");
-  const stop = form.querySelector("[data-stop]");
-  const tell = (text, wrong = false) => {
-    said.textContent = text;
-    said.classList.toggle("tone-wrong", wrong);
-  };
-  const run = async () => {
-    running?.abort();
-    const own = (running = new AbortController());
-    form.setAttribute("aria-busy", "true");
-    remember(form, more());
-    if (stop) stop.hidden = false;
-    tell("–");
-    const ask = (action, values, part = () => {}) => stream(place.replace("{}", action), values, part, own.signal);
-    try {
-      const told = await work(valuesOf(form), ask, own.signal);
-      if (running === own) tell(told ?? "");
-    } catch (error) {
-      if (running === own) tell(error.name === "AbortError" ? "Stopped." : error.message, error.name !== "AbortError");
-    }
-    if (running !== own) return;
-    running = null;
-    form.removeAttribute("aria-busy");
-    if (stop) stop.hidden = true;
-  };
-  form.addEventListener("submit", (event) => { event.preventDefault(); run(); });
-  form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); run(); }
-  });
-  stop?.addEventListener("click", () => running?.abort());
-  const [name, values] = address.read();
-  if (name === section && values.size) queueMicrotask(() => { address.fill(form, values); run(); });
-  return run;
-};
-
-// Puts what a form holds into the address, and what else belongs to the view.
-export const remember = (form, more = {}) => {
-  const values = [...address.changed(form), ...Object.entries(more).filter(([, value]) => value !== "")];
-  const follows = !form.querySelector(".primary"); // it asks by itself, with whatever is in it
-  address.write(form.closest("section").id, values.length || follows ? values : [["asked", "as it is"]]);
-};
-
-// The fields of a form by name: numbers as numbers, empty ones left out.
-export const valuesOf = (form) => {
-  const values = {};
-  for (const field of form.elements) {
-    if (!field.name || field.disabled || (field.type === "radio" && !field.checked)) continue;
-    if (field.type === "checkbox") values[field.name] = field.checked;
-    else if (field.type === "number" || field.type === "range") {
-      if (field.value !== "") values[field.name] = Number(field.value);
-    } else values[field.name] = field.value;
-  }
-  return values;
-};
-
-// Runs once nothing has been asked for a moment.
-export const settled = (work, wait = 150) => {
-  let timer = null;
-  return () => { clearTimeout(timer); timer = setTimeout(work, wait); };
-};
+// ---------------------------------------------------------------- what a model does not know
+// Characters and words as a sentence lists them; blanks by their names.
+const BLANKS = { " ": "a space", "\n": "a line break", "\t": "a tab", "\u00a0": "a no-break space" };
+const quoted = (text) => BLANKS[text] ?? `“${visible(text)}”`;
+const MOST_LISTED = 8;
+const listed = (texts) => texts.slice(0, MOST_LISTED).map(quoted).join(", ") + (texts.length > MOST_LISTED ? ` and ${texts.length - MOST_LISTED} more` : "");
+// What of a text a model cannot tell apart: its parts are one unknown word, or its characters were in no text that it read.
+export const unknownNotes = ({ unknown, unseen }) => [
+  ...(unknown.length ? [`The tokenizer does not know ${countOf(unknown.length, "part")} of the text, which ${unknown.length === 1 ? "is" : "are all"} the same unknown word to the model: ${listed(unknown)}.`] : []),
+  ...(unseen.length ? [`The training text has none of ${unseen.length === 1 ? "this character" : `these ${unseen.length} characters`}: ${listed(unseen)}.`] : []),
+].map((note) => make("p", { class: "notice notice-quick" }, note));
 
 // ---------------------------------------------------------------- bars and tokens
 export const bar = (share, title = "") =>

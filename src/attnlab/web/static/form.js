@@ -7,6 +7,7 @@ const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const [configs, cards] = [read("configs"), read("cards")];
 const form = document.getElementById("new-run");
 const config = document.getElementById("config");
+const together = document.getElementById("together");
 const fields = [...form.querySelectorAll("[data-key]")];
 let base = {};
 let waiting = 0;
@@ -74,6 +75,32 @@ const wrong = (place, text) => {
   place.textContent = text;
   place.hidden = !text;
 };
+const wrongField = (field, text) => {
+  wrong(field.querySelector(".wrong-said"), text);
+  if (text) field.closest("details").open = true;
+  inputs(field).filter(Boolean).forEach((input) => mark(input, text));
+};
+const mark = (input, text) => {
+  input.classList.toggle("wrong", Boolean(text));
+  text ? input.setAttribute("aria-invalid", "true") : input.removeAttribute("aria-invalid");
+};
+// The name by the same rule as where a run begins.
+const checkName = () => {
+  const name = document.getElementById("name");
+  const text = name.validity.patternMismatch ? `“${name.value}” cannot name a run; use letters, digits, hyphens and full stops.` : "";
+  wrong(document.getElementById("name-said"), text);
+  mark(name, text);
+  return !text;
+};
+// The command, which writes where Begin does: beside the other runs.
+const withName = (command) => {
+  const name = document.getElementById("name").value.trim();
+  return name ? `${command} --out runs/${name}` : command;
+};
+const allow = (begin, copy = begin) => {
+  document.getElementById("begin").disabled = !begin;
+  document.getElementById("copy").disabled = !copy;
+};
 const check = async () => {
   const mine = ++asked;
   clearTimeout(measuring);
@@ -81,7 +108,6 @@ const check = async () => {
   const name = document.getElementById("name").value;
   const usual = config.querySelector("option[selected]")?.value ?? config.options[0].value;
   address.write("", [...(config.value === usual ? [] : [["config", config.value]]), ...set.map((one) => ["set", one]), ...(name ? [["name", name]] : [])]);
-  const together = document.getElementById("together");
   let answer;
   try {
     answer = await send("/api/config", { config: config.value, set });
@@ -90,23 +116,19 @@ const check = async () => {
   }
   if (mine !== asked) return; // something was typed since
   fields.forEach((field) => {
-    const error = answer.errors.find((one) => one.setting === field.dataset.key);
-    wrong(field.querySelector(".wrong-said"), error?.message ?? "");
-    if (error) field.closest("details").open = true;
-    inputs(field).forEach((input) => input?.classList.toggle("wrong", Boolean(error)));
-    inputs(field).forEach((input) => (error ? input?.setAttribute("aria-invalid", "true") : input?.removeAttribute("aria-invalid")));
+    wrongField(field, answer.errors.find((one) => one.setting === field.dataset.key)?.message ?? "");
   });
   const known = new Set(fields.map((field) => field.dataset.key));
   const others = answer.errors.filter((one) => !known.has(one.setting));
   wrong(together, [...others.map((one) => one.message), answer.outside ?? ""].join(" ").trim());
-  document.getElementById("copy").disabled = answer.errors.length > 0;
-  document.getElementById("begin").disabled = answer.errors.length > 0 || Boolean(answer.outside);
+  const sound = checkName() && !answer.errors.length;
+  allow(sound && !answer.outside, sound);
   if (answer.errors.length) {
     document.getElementById("facts").replaceChildren();
     return;
   }
   document.getElementById("facts").innerHTML = answer.html; // rendered by the server
-  document.getElementById("command").textContent = answer.command;
+  document.getElementById("command").textContent = withName(answer.command);
   if (answer.measure) measuring = setTimeout(() => measure(mine, set), 1500);
 };
 // Where no run here tells how long it takes, a few real steps do, once nothing is typed any more.
@@ -128,6 +150,12 @@ form.addEventListener("input", (event) => {
     inputs(field)[1].value = kind === event.target.value ? options : "";
     card(field);
   }
+  // what was said of the former value is not said of this one
+  if (field) wrongField(field, "");
+  else checkName();
+  wrong(together, "");
+  allow(false);
+  asked += 1;
   clearTimeout(waiting);
   waiting = setTimeout(check, 300);
   return undefined;

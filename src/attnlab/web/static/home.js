@@ -9,6 +9,9 @@ const wanted = document.getElementById("wanted");
 const sorted = document.getElementById("sorted");
 const studied = document.getElementById("studied");
 const compare = document.getElementById("compare");
+const heads = document.querySelectorAll("#runs thead [data-by]");
+const ranked = document.getElementById("ranked");
+const nothingFits = document.getElementById("nothing-fits");
 let order = [...body.rows].map((row) => row.dataset.live);
 
 const cell = (row, name) => (name === "name" ? row.querySelector("th") : row.querySelector(`.${name}`));
@@ -17,38 +20,71 @@ const shows = {
   all: () => true,
   running: (state) => ["running", "preparing"].includes(state),
   finished: (state) => ["finished", "converted"].includes(state),
+  interrupted: (state) => state === "interrupted",
   invalid: (state) => state === "invalid",
-  failed: (state) => ["failed", "damaged", "interrupted"].includes(state),
+  failed: (state) => ["failed", "damaged"].includes(state),
 };
 
 const filter = () => {
   const chosen = tools.querySelector("input[name=show]:checked").value;
   const text = wanted.value.trim().toLowerCase();
   const every = studied.checked || text !== ""; // who searches means all of them
-  let count = 0;
+  let [count, folded] = [0, 0]; // those that are in studies alone
   for (const row of body.rows) {
+    const fits = shows[chosen](value(row, "col-state")) && value(row, "name").toLowerCase().includes(text);
     const own = every || !cell(row, "name").dataset.study;
-    const fits = own && shows[chosen](value(row, "col-state")) && value(row, "name").toLowerCase().includes(text);
-    row.hidden = !fits;
-    count += fits;
+    row.hidden = !(fits && own);
+    count += fits && own;
+    folded += fits && !own;
   }
+  nothingFits.textContent = nothingFound(chosen, wanted.value.trim(), folded);
+  nothingFits.hidden = count > 0 || !body.rows.length;
   return count;
 };
 
+const nothingFound = (chosen, text, folded) => {
+  const run = `no ${chosen === "all" ? "" : `${chosen} `}run${text && ` with “${text}” in its name`}`;
+  return folded ? `Nothing found: ${run} outside of studies. There are ${folded.toLocaleString("en")} in studies.` : `Nothing found: ${run}.`;
+};
+
+// ---------------------------------------------------------------- sorted
+const text = (one, other) => one.localeCompare(other, "en", { numeric: true });
+const number = (one, other) => (one === "" || other === "" ? (one === "") - (other === "") : Number(one) - Number(other));
+// Scores of one measure together, each by its own better side; an invalid run is better than none.
+const byScore = (one, other) => {
+  const [mine, theirs] = [cell(one, "col-score").dataset, cell(other, "col-score").dataset];
+  const invalid = (row) => value(row, "col-state") === "invalid";
+  const side = mine.better === "higher" ? -1 : 1;
+  const [a, b] = [mine.value ?? "", theirs.value ?? ""];
+  return text(mine.measure, theirs.measure) || invalid(one) - invalid(other) || (a === "" || b === "" ? number(a, b) : side * number(a, b));
+};
+const SORTS = {
+  "col-when": ["descending", () => 0], // as the server has them
+  name: ["ascending", (one, other) => text(value(one, "name"), value(other, "name"))],
+  "col-score": ["other", byScore],
+  "col-time": ["ascending", (one, other) => number(value(one, "col-time"), value(other, "col-time"))],
+  "col-state": ["ascending", (one, other) => text(value(one, "col-state"), value(other, "col-state"))],
+};
+
 const sort = () => {
-  const by = sorted.value;
-  const rows = [...body.rows];
+  const [direction, compared] = SORTS[sorted.value];
   const rank = new Map(order.map((name, place) => [name, place]));
-  const numeric = ["col-score", "col-time"].includes(by);
-  const key = (row) => (numeric ? (value(row, by) === "" ? Infinity : Number(value(row, by))) : value(row, by));
+  const rows = [...body.rows].sort((one, other) => compared(one, other) || (rank.get(one.dataset.live) ?? 0) - (rank.get(other.dataset.live) ?? 0));
   const before = document.activeElement;
-  rows.sort((one, other) => {
-    if (by === "col-when") return (rank.get(one.dataset.live) ?? 0) - (rank.get(other.dataset.live) ?? 0);
-    const [a, b] = [key(one), key(other)];
-    return numeric ? a - b : a.localeCompare(b, "en", { numeric: true });
-  });
   if (rows.some((row, place) => body.rows[place] !== row)) body.append(...rows);
   before?.focus?.({ preventScroll: true });
+  heads.forEach((head) => {
+    if (head.dataset.by === sorted.value) head.parentElement.setAttribute("aria-sort", direction);
+    else head.parentElement.removeAttribute("aria-sort");
+  });
+  ranked.textContent = sorted.value === "col-score" ? measuresSentence(rows) : "";
+};
+
+// Which measures are ranked, and by which side.
+const measuresSentence = (rows) => {
+  const shown = rows.filter((row) => !row.hidden).map((row) => cell(row, "col-score").dataset);
+  const sides = new Map(shown.map(({ measure, better }) => [measure, better === "higher" ? "highest" : "lowest"]));
+  return sides.size ? `Sorted by measure: ${[...sides].map(([measure, side]) => `${measure}, ${side} first`).join("; ")}. Invalid runs come last.` : "";
 };
 
 const pick = () => {
@@ -65,6 +101,10 @@ tools.addEventListener("submit", (event) => {
 const keep = () => address.write("", address.changed(tools));
 tools.addEventListener("change", () => { announce(`${filter()} runs`); sort(); keep(); });
 wanted.addEventListener("input", () => { filter(); keep(); });
+heads.forEach((head) => head.addEventListener("click", () => {
+  sorted.value = head.dataset.by;
+  sorted.dispatchEvent(new Event("change", { bubbles: true }));
+}));
 body.addEventListener("change", pick);
 document.addEventListener("keydown", (event) => {
   if (event.key === "/" && !event.target.matches("input, textarea, select")) {

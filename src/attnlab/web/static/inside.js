@@ -3,9 +3,11 @@
 import * as address from "/static/address.js";
 import { announce, stream } from "/static/live.js";
 import { drawAttention } from "/static/attention.js";
-import { TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, remember, sections, settled, shade, shaded, short, table, visible } from "/static/asking.js";
+import { TokenRow, byId, chances, make, openModel, percent, sections, shade, shaded, short, visible } from "/static/asking.js";
 import { HeatMap } from "/static/heat_map.js";
 import { PictureField, PictureHeads, besideIt, withPicture } from "/static/pictures.js";
+import { question, remember, settled } from "/static/question.js";
+import { bothPredictions } from "/static/removed_heads.js";
 
 const place = byId("asked").dataset.ask;
 const form = (name) => byId(name).querySelector("form");
@@ -23,6 +25,10 @@ const looking = (facts) => {
   const keep = () => remember(form("heads"), { head: drawn.chosen.join() === drawn.usual ? "" : drawn.chosen.join(), without: [...gone].join(" ") });
   const known = (key) => /^\d+,\d+$/.test(key) && Number(key.split(",")[1]) < (drawn.maps.layers[key.split(",")[0]]?.heads ?? 0);
   byId("heads").querySelector(".pair").hidden = !(facts.pairs || facts.reads_source);
+  byId("read-text").defaultValue = facts.examples.text;
+  byId("read-pair").defaultValue = facts.examples.pair;
+  if (facts.can.answer) nameFields({ "read-text": "Question", "read-pair": "Passage" });
+  if (facts.reads_source) nameFields({ "read-pair": "What it has written (empty: what it writes itself)" });
   const row = new TokenRow(byId("without-tokens"), (n) => panel.replaceChildren(...beforeAndAfter(tokens[n])));
   let tokens = [];
   const field = new PictureField(form("heads"), facts, place, (seen) => facts.pictures.text === "needed" && besideIt(byId("read-text"), seen.text));
@@ -66,10 +72,12 @@ const looking = (facts) => {
     const heads = [...gone].map((key) => key.split(",").map(Number));
     try {
       const done = await stream(place.replace("{}", "without_heads"), { ...drawn.given, text: drawn.text, pair: drawn.pair, heads }, () => {}, own.signal);
-      "moved" in done ? showMoved(done) : done.tokens ? showWords(done) : showLabels(done);
+      "moved" in done ? showMoved(done) : done.tokens ? showWords(done) : showPredicted(done);
       byId("without").hidden = false;
     } catch (error) {
-      if (error.name !== "AbortError") byId("removing-said").textContent = error.message;
+      if (error.name === "AbortError") return;
+      byId("removing-said").textContent = error.message;
+      byId("without").hidden = true; // it was of other heads
     }
   }, 100);
 
@@ -109,23 +117,15 @@ const looking = (facts) => {
     make("div", { class: "two-tables" }, chances("With all heads", token.before), chances("Without", token.after)),
   ];
 
-  const showLabels = (done) => {
-    const [before, after] = [done.before, done.after];
+  const showPredicted = (done) => {
+    const [shown, sentence] = bothPredictions(done);
     byId("without-title").textContent = without(done);
     row.clear();
     byId("without-key").replaceChildren();
     byId("without-note").textContent = "";
-    const said = (prediction) => ([prediction.answer].flat().map((one) => (typeof one === "number" ? short(one) : one)).join(", ") || "no label");
-    const labels = Object.keys(before.scores);
-    const rows = labels.sort((a, b) => before.scores[b] - before.scores[a]).map((label) => ({
-      cells: [make("bdi", {}, label), percent(before.scores[label]), percent(after.scores[label]), `${after.scores[label] >= before.scores[label] ? "+" : "−"}${(100 * Math.abs(after.scores[label] - before.scores[label])).toFixed(1)} points`],
-    }));
     panel.replaceChildren();
-    byId("without-labels").replaceChildren(
-      rows.length
-        ? table("Probability of each label", [{ name: "label" }, { name: "with all heads", number: true }, { name: "without", number: true }, { name: "change", number: true }], rows)
-        : make("p", {}, "With all heads: ", make("b", {}, said(before)), ". Without: ", make("b", {}, said(after)), "."));
-    announce(`With all heads ${said(before)}, without ${said(after)}.`);
+    byId("without-labels").replaceChildren(shown);
+    announce(sentence);
   };
 
   let frames = null;
@@ -167,6 +167,10 @@ const looking = (facts) => {
   restore.addEventListener("click", () => { gone = new Set(); keep(); showRemoved(); remove.focus(); compare(); });
 };
 
+const nameFields = (names) => {
+  for (const [id, name] of Object.entries(names)) byId("heads").querySelector(`label[for="${id}"]`).textContent = name;
+};
+
 // What a text is for, where a model reads pictures.
 const BESIDE = {
   needed: "Text that is read with it",
@@ -177,7 +181,7 @@ const askAboutPicture = (text) => {
   const area = byId("read-text");
   area.value = area.defaultValue = "";
   area.closest(".field").hidden = text === "none";
-  byId("heads").querySelector('label[for="read-text"]').textContent = BESIDE[text] ?? "";
+  nameFields({ "read-text": BESIDE[text] ?? "" });
   byId("heads").querySelector(".pair").hidden = true;
 };
 // ---------------------------------------------------------------- two texts
@@ -186,8 +190,8 @@ const patching = (facts) => {
   const own = form("patching");
   own.querySelector(".target").hidden = !facts.reads_source;
   if (facts.reads_source) byId("patch-at").textContent = "look at what it writes after token (empty: where the two texts differ most)";
-  own.elements.first.defaultValue = "the cat sees a dog in the";
-  own.elements.second.defaultValue = "the bird sees a dog in the";
+  own.elements.first.defaultValue = facts.examples.first;
+  own.elements.second.defaultValue = facts.examples.second;
   question(own, place, async ({ target, ...texts }, ask) => {
     const done = await ask("patch_texts", facts.reads_source ? { ...texts, target } : texts);
     byId("patched").hidden = false;

@@ -55,6 +55,41 @@ const parsed = (element, html) => {
 const hooks = [];
 export const onRegions = (hook) => hooks.push(hook);
 
+// Text that is being typed stays as it is; what changed meanwhile is shown as soon as the focus leaves it.
+const TYPED = "textarea, input:not([type=checkbox], [type=radio], [type=range], [type=button], [type=submit], [type=file])";
+const waiting = new Map();
+const isTypedIn = (element) => element.contains(document.activeElement) && document.activeElement.matches(TYPED);
+document.addEventListener("focusout", () => setTimeout(() => {
+  if (!waiting.size) return;
+  const changed = Object.fromEntries(waiting);
+  waiting.clear();
+  take(changed);
+}));
+
+// Redrawing keeps the focus: on the control that took the place of the one that had it, else on the headline.
+const controlsIn = (element) => [...element.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")].filter((control) => !control.disabled);
+const keepFocus = (element, redraw) => {
+  const focused = document.activeElement;
+  const inside = element.contains(focused);
+  const place = controlsIn(element).indexOf(focused);
+  redraw();
+  if (!inside || document.activeElement === focused) return;
+  const left = controlsIn(element);
+  (left[Math.min(place, left.length - 1)] ?? document.getElementById("headline")).focus({ preventScroll: true });
+};
+
+const redraw = (element, content) => {
+  const wanted = parsed(element, content);
+  if ("whole" in element.dataset) { // what a script drew into cannot be changed in place
+    const called = (input) => input.name + input.parentElement.textContent;
+    const chosen = [...element.querySelectorAll("input:checked")].map(called);
+    element.replaceChildren(...wanted.childNodes);
+    element.querySelectorAll("input[type=radio]").forEach((input) => { input.checked ||= chosen.includes(called(input)); });
+  } else if (element.childNodes.length === 0) element.replaceChildren(...wanted.childNodes);
+  else morph(element, wanted);
+  showPlots(element);
+};
+
 const take = (changed) => {
   const known = regions();
   for (const [name, content] of Object.entries(changed)) {
@@ -67,18 +102,10 @@ const take = (changed) => {
       continue;
     }
     const element = known.get(name);
-    if (!element || element.contains(document.activeElement) && document.activeElement.matches("input, textarea, select")) continue;
-    const wanted = parsed(element, content);
-    if ("whole" in element.dataset) { // what a script drew into cannot be changed in place
-      const called = (input) => input.name + input.parentElement.textContent;
-      const chosen = [...element.querySelectorAll("input:checked")].map(called);
-      element.replaceChildren(...wanted.childNodes);
-      element.querySelectorAll("input[type=radio]").forEach((input) => { input.checked ||= chosen.includes(called(input)); });
-      showPlots(element);
-      continue;
-    }
-    [...element.childNodes].length === 0 ? element.replaceChildren(...wanted.childNodes) : morph(element, Object.assign(wanted));
-    showPlots(element);
+    if (!element) continue;
+    if (isTypedIn(element)) { waiting.set(name, content); continue; }
+    waiting.delete(name);
+    keepFocus(element, () => redraw(element, content));
   }
   hooks.forEach((hook) => hook(changed, known));
   const told = changed["announced"];
@@ -153,13 +180,15 @@ export const stream = async (place, values, part, signal) => {
   }
 };
 
+const sending = new Set(); // their buttons stay as they are: one that is disabled loses the focus
 document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!("send" in form.dataset)) return;
   event.preventDefault();
   const said = form.querySelector("[data-said]");
+  if (sending.has(form)) return;
+  sending.add(form);
   const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value]));
-  form.querySelectorAll("button").forEach((button) => { button.disabled = true; });
   try {
     const answer = await send(form.dataset.send, values);
     if (answer.there) return location.assign(answer.there);
@@ -167,7 +196,7 @@ document.addEventListener("submit", async (event) => {
   } catch (error) {
     if (said) { said.textContent = error.message; said.className = "tone-wrong"; }
   }
-  return form.querySelectorAll("button").forEach((button) => { button.disabled = false; });
+  sending.delete(form);
 });
 
 document.addEventListener("click", (event) => {

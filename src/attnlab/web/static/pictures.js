@@ -1,17 +1,20 @@
 "use strict";
 // Pictures that a person chooses, as the model sees them, and where heads look on them.
 import { stream } from "/static/live.js";
-import { make, percent, settled, short } from "/static/asking.js";
+import { make, percent, short } from "/static/asking.js";
+import { settled } from "/static/question.js";
 
 const png = (base64) => `data:image/png;base64,${base64}`;
 
 const base64Of = (file) =>
   new Promise((done, failed) => {
     const reader = new FileReader();
-    reader.addEventListener("load", () => done(reader.result.slice(reader.result.indexOf(",") + 1)));
+    reader.addEventListener("load", () => done(reader.result.split(",")[1] ?? ""));
     reader.addEventListener("error", () => failed(new Error(`${file.name} cannot be read by the browser.`)));
     reader.readAsDataURL(file);
   });
+
+const NO_FILE = "No picture is chosen. A file is not part of the page's address: choose it again.";
 
 // A file of the person's own, or one of the run's own pictures by its number; what was chosen last is asked about.
 // `seen(picture)` is told what the model sees.
@@ -55,7 +58,7 @@ export class PictureField {
     const own = (this.looking = new AbortController());
     try {
       const picture = await this.value();
-      if (!Object.keys(picture).length) return this.tell("");
+      if (!Object.keys(picture).length) return this.tell(NO_FILE);
       const shown = await stream(this.place.replace("{}", "picture"), { picture }, () => {}, own.signal);
       this.tell("");
       const figure = this.box.querySelector("figure");

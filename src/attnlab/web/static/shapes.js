@@ -2,8 +2,9 @@
 // Parts without a model: queries and weights, masks, positions and feature maps, drawn anew as their options change.
 import { announce } from "/static/live.js";
 import * as address from "/static/address.js";
-import { byId, fixed, make, percent, question, remember, sections, settled, shade, short } from "/static/asking.js";
+import { byId, fixed, make, percent, sections, shade, short } from "/static/asking.js";
 import { HeatMap } from "/static/heat_map.js";
+import { question, remember, settled } from "/static/question.js";
 
 const PLACE = "/api/ask/{}";
 const form = (name) => byId(name).querySelector("form");
@@ -19,6 +20,19 @@ const following = (name, work) => {
     soon();
   });
   return run;
+};
+
+// Options of what is not chosen are neither shown nor asked about.
+const showOptions = (form, ...fields) => {
+  const show = () => {
+    const chosen = fields.map((name) => form.elements[name].value);
+    form.querySelectorAll("[data-of]").forEach((label) => {
+      label.hidden = !chosen.includes(label.dataset.of);
+      label.querySelector("input").disabled = label.hidden;
+    });
+  };
+  form.addEventListener("input", show);
+  show();
 };
 
 // ---------------------------------------------------------------- a curve
@@ -137,9 +151,8 @@ const plane = ({ keys, query, weights, target }) => {
 const masks = () => {
   const own = form("mask");
   const map = new HeatMap(byId("mask-map"));
+  showOptions(own, "kind", "attention");
   return following("mask", async (values, ask) => {
-    own.elements.window.disabled = values.kind !== "window";
-    own.elements.groups.disabled = values.attention !== "group";
     const mask = values.kind === "window" ? `causal & window(size=${values.window ?? 4})` : values.kind;
     const attention = values.attention === "group" ? `group(groups=${values.groups ?? 2})` : "dot";
     const length = Math.max(1, values.text.split(/[\s|]+/).filter(Boolean).length + (values.padding ?? 0)); // groups are parts of it
@@ -169,8 +182,8 @@ const positions = () => {
       sentence: last.headline, said: (r, c, value) => `position ${r} and ${c}: ${short(value)}` });
   };
   picker.addEventListener("change", showGrid);
+  showOptions(own, "scheme");
   return following("positions", async (values, ask) => {
-    own.querySelectorAll("[data-of]").forEach((label) => { label.hidden = label.dataset.of !== values.scheme; });
     const width = values.heads * values.head_width;
     const scheme = options[values.scheme]?.(values) ?? values.scheme;
     const done = await ask("positions", { set: [`model.width=${width}`, `model.heads=${values.heads}`, `model.positions=${scheme}`], length: values.length });

@@ -1,9 +1,10 @@
 "use strict";
 // A model is asked for what it was trained for.
 import { announce } from "/static/live.js";
-import { TokenRow, bar, byId, chances, fixed, make, openModel, percent, question, sections, shade, shaded, short, table, visible } from "/static/asking.js";
+import { TokenRow, bar, byId, chances, countOf, fixed, make, openModel, percent, sections, shade, shaded, short, table, unknownNotes, visible } from "/static/asking.js";
 import { HeatMap } from "/static/heat_map.js";
 import { PictureField, besideIt, withPicture } from "/static/pictures.js";
+import { question } from "/static/question.js";
 import { captioning, searchingPictures } from "/static/try_pictures.js";
 
 const place = byId("asked").dataset.ask;
@@ -24,6 +25,7 @@ const writing = () => {
     row.clear(make("span", { class: "prompt" }, values.prompt));
     more.replaceChildren();
     byId("written-note").textContent = "";
+    byId("written-unknown").replaceChildren();
     const done = await ask("write", { ...values, beyond: forget ? "window" : "refuse" }, (part) => {
       count += 1;
       half.push({ ...part, number: count });
@@ -36,8 +38,9 @@ const writing = () => {
     });
     row.host.append(make("span", { class: "tone-muted" }, done.stopped ? "" : " …"));
     byId("written-note").textContent = `${done.note} Underlined: not the most likely token.`;
-    announce(`${done.tokens} tokens written.`);
-    return `${done.tokens} tokens${done.stopped ? ", ended by itself" : ""}.`;
+    byId("written-unknown").replaceChildren(...unknownNotes(done));
+    announce(`${countOf(done.tokens, "token")} written.`);
+    return `${countOf(done.tokens, "token")}${done.stopped ? ", ended by itself" : ""}.`;
   });
 };
 
@@ -142,7 +145,7 @@ const translating = () => {
     const rows = done.candidates.map((one, n) => ({ chosen: n === 0, cells: [make("bdi", { class: "sentence" }, one.text || "(nothing)", one.stopped ? "" : " …"), fixed(one.score, 3), String(one.tokens)] }));
     byId("translated").replaceChildren(
       table("Candidates, best first. Score: log-probability over tokens to the length penalty.", [{ name: "text" }, { name: "score", number: true }, { name: "tokens", number: true }], rows),
-      ...(done.unseen.length ? [make("p", { class: "notice notice-quick" }, `The training text has none of these characters: ${done.unseen.join(" ")}`)] : []));
+      ...unknownNotes(done));
     byId("alignment").hidden = !done.alignment;
     if (!done.alignment) return;
     const { head, effect, effect_definition: definition, source, written, weights } = done.alignment;
@@ -156,28 +159,42 @@ const translating = () => {
 
 // ---------------------------------------------------------------- losses
 const FULL = 8; // nats of the fullest shade: a token of 1 in 3,000
+// Tokens that are bytes of one character are one piece of the text, whose loss is the sum of theirs.
+const piecesOf = (tokens) => {
+  const found = [];
+  tokens.forEach((token) => {
+    const piece = (found[token.piece] ??= { start: token.start, end: token.end, text: token.text, loss: null, tokens: [] });
+    piece.tokens.push(token);
+    piece.end = Math.max(piece.end, token.end);
+    if (token.loss !== null) piece.loss = (piece.loss ?? 0) + token.loss;
+  });
+  return found;
+};
+
+const tokenLoss = ({ text, tokens }, n) => {
+  const { name, loss, probability } = tokens[n];
+  const several = tokens.length > 1;
+  const rows = [["loss", loss === null ? "none: nothing stands before it" : `${fixed(loss, 2)} nats`], ["probability", percent(probability)], ["in bits", loss === null ? "–" : fixed(loss / Math.LN2, 2)]];
+  return make("dl", { class: "facts" }, make("div", {}, make("dt", {}, several ? `token ${n + 1} of ${tokens.length} of ${visible(text)}` : "token"), make("dd", {}, make("bdi", { class: "piece" }, visible(several ? name : text)))),
+    rows.map(([title, value]) => make("div", {}, make("dt", {}, title), make("dd", {}, value))));
+};
+
 const scoring = () => {
   const more = byId("losses-more");
-  let tokens = [];
-  const row = new TokenRow(byId("losses-shown"), (n) => {
-    const { text, loss, probability } = tokens[n];
-    const rows = [["loss", loss === null ? "none: nothing stands before it" : `${fixed(loss, 2)} nats`], ["probability", percent(probability)], ["in bits", loss === null ? "–" : fixed(loss / Math.LN2, 2)]];
-    more.replaceChildren(make("dl", { class: "facts" }, make("div", {}, make("dt", {}, "token"), make("dd", {}, make("bdi", { class: "piece" }, visible(text)))),
-      rows.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value)))));
-  });
+  let pieces = []; // of the text: a token each, or several that are one character
+  const row = new TokenRow(byId("losses-shown"), (n) => more.replaceChildren(...pieces[n].tokens.map((_, k) => tokenLoss(pieces[n], k))));
   question(form("losses"), place, async (values, ask) => {
     const done = await ask("losses", values);
-    tokens = done.tokens;
+    pieces = piecesOf(done.tokens);
     const characters = [...values.text];
     const part = (from, to) => characters.slice(from, to).join("");
     row.clear();
     let at = 0;
-    tokens.forEach((token) => {
-      const share = token.loss === null ? null : token.loss / FULL;
-      const style = share === null ? null : shaded(share);
-      const ending = token.start === token.end;
-      row.add(ending ? token.text : part(token.start, token.end), { style, look: ending ? "ending" : "", before: part(at, token.start), label: `${visible(token.text)}: ${token.loss === null ? "no loss" : `${fixed(token.loss, 2)} nats`}` });
-      at = token.end;
+    pieces.forEach(({ start, end, text, loss, tokens }) => {
+      const ending = start === end;
+      const nats = loss === null ? "no loss" : `${fixed(loss, 2)} nats`;
+      row.add(ending ? text : part(start, end), { style: loss === null ? null : shaded(loss / FULL), look: ending ? "ending" : "", before: part(at, start), label: `${visible(text)}: ${nats}${tokens.length > 1 ? ` in ${tokens.length} tokens` : ""}` });
+      at = end;
     });
     row.host.append(part(at));
     const facts = [["loss", `${fixed(done.loss, 3)} nats a token`], ["perplexity", short(done.perplexity)], ["bits per byte", fixed(done.bits_per_byte, 3)], ["tokens", String(done.scored)]];
@@ -186,9 +203,9 @@ const scoring = () => {
     const ground = [0, 0.35, 1].map((stop) => `${shade(stop)} ${100 * stop}%`).join(", ");
     byId("losses-key").replaceChildren(make("p", { class: "grid-key" }, make("span", { class: "ramp-key" }, make("span", { class: "ramp-numbers" }, make("span", {}, "0"), make("span", {}, `${FULL} nats`)), make("i", { class: "ramp", style: `background: linear-gradient(to right, ${ground})` }))));
     byId("losses-note").textContent = done.note;
-    const worst = tokens.reduce((most, token, n) => ((token.loss ?? -1) > (tokens[most].loss ?? -1) ? n : most), 0);
+    const worst = pieces.reduce((most, piece, n) => ((piece.loss ?? -1) > (pieces[most].loss ?? -1) ? n : most), 0);
     row.choose(worst, false);
-    announce(`Perplexity ${short(done.perplexity)}. Most surprising: ${visible(tokens[worst].text)}.`);
+    announce(`Perplexity ${short(done.perplexity)}. Most surprising: ${visible(pieces[worst].text)}.`);
   });
 };
 

@@ -1,8 +1,9 @@
 "use strict";
 // A model of pictures is asked to describe one, or to find some by a text.
 import { announce } from "/static/live.js";
-import { byId, fixed, make, percent, question, table } from "/static/asking.js";
+import { byId, fixed, make, percent, table } from "/static/asking.js";
 import { PictureField, found, withPicture } from "/static/pictures.js";
+import { question } from "/static/question.js";
 
 const form = (name) => byId(name).querySelector("form");
 

@@ -30,14 +30,16 @@ from attnlab.web.views.starting import last_words
 from attnlab.web.views.study_grid import StudyProgress
 
 COLUMNS = (
-    ("", "picked"),
-    ("run", ""),
-    ("state", "col-state"),
-    ("curve", "col-curve"),
-    ("score", "number col-score"),
-    ("time", "number col-time"),
+    ("", "picked", ""),
+    ("run", "", "name"),
+    ("state", "col-state", "col-state"),
+    ("curve", "col-curve", ""),
+    ("score", "number col-score", "col-score"),
+    ("time", "number col-time", "col-time"),
+    ("started", "number col-when", "col-when"),
 )
-FILTERS = ("all", "running", "finished", "invalid", "failed")
+"""Head, class, and by what of its cells the list is sorted when the head is pressed; empty: by nothing."""
+FILTERS = ("all", "running", "finished", "interrupted", "invalid", "failed")
 
 
 def routes(laboratory: Laboratory) -> APIRouter:
@@ -85,7 +87,7 @@ class _Rows:
 
     def regions(self) -> Regions:
         index = self.laboratory.index
-        runs = sorted(index.runs.values(), key=lambda run: (-run.heard, run.address))
+        runs = sorted(index.runs.values(), key=lambda run: (run.summary.date, run.address), reverse=True)
         spans = {group: steady(*span) for group, span in value_spans([run.summary for run in runs]).items()}
         studies = element("h2", "Studies") + studies_table(self.laboratory) if index.studies else ""
         shown = {"headline": headline(runs, len(index.studies)), "studies": studies}
@@ -139,16 +141,28 @@ class _Listed:
 
 
 def headline(runs: list[IndexedRun], studies: int) -> str:
-    """How much there is, and how much of it goes on."""
-    going = sum(run.grows for run in runs)
-    wrong = sum(run.state in (RunState.INVALID, RunState.FAILED, RunState.DAMAGED) for run in runs)
+    """How much there is, how much of it goes on, and what the list does not show at first."""
     if not runs and not studies:
         return "No runs yet"
-    parts = [count_of(len(runs), "run")]
+    wrong = [run for run in runs if run.state in (RunState.INVALID, RunState.FAILED, RunState.DAMAGED)]
+    going = sum(run.grows for run in runs)
+    parts = [count_of(len(runs), "run") + in_studies(runs)]
     parts += ["1 study" if studies == 1 else f"{studies:,} studies"] if studies else []
     parts += [f"{going:,} running"] if going else []
-    parts += [f"{wrong:,} invalid or failed"] if wrong else []
+    parts += [f"{len(wrong):,} invalid or failed{in_studies(wrong)}"] if wrong else []
     return ", ".join(parts)
+
+
+def in_studies(runs: list[IndexedRun]) -> str:
+    """How many of some runs are of studies."""
+    count = sum(bool(run.study) for run in runs)
+    return f" ({count:,} in studies)" if count else ""
+
+
+def head_of(name: str, look: str, sorts: str) -> Markup:
+    """The head of a column; by one that can be sorted the list is, when it is pressed."""
+    shown = element("button", name, type="button", data_by=sorts) if sorts else name
+    return element("th", shown, scope="col", class_=look)
 
 
 def studies_table(laboratory: Laboratory) -> Markup:
@@ -206,7 +220,7 @@ def page(laboratory: Laboratory, shown: Shown) -> ShellPage:
     order: list[str] = json.loads(shown["order"])
     # written out, since there may be thousands: what is in a row is markup already
     rows = Markup("".join(f'<tr data-live="{escape(name)}">{shown[name]}</tr>' for name in order))
-    heads = [element("th", name, scope="col", class_=look) for name, look in COLUMNS]
+    heads = [head_of(*column) for column in COLUMNS]
     table = element(
         "table",
         element("caption", "Runs", class_="hidden"),
@@ -222,7 +236,9 @@ def page(laboratory: Laboratory, shown: Shown) -> ShellPage:
         element("h2", "Runs", hidden=not shown["studies"]),
         region("none", Markup(shown["none"])),
         template("runs_tools.html", filters=FILTERS, hidden=not order),
+        element("p", "", class_="fine", id="ranked", role="status"),
         table,
+        element("p", "", class_="empty", id="nothing-fits", role="status", hidden=True),
     ]
     return ShellPage(
         title="Runs",

@@ -12,6 +12,7 @@ from attnlab.documents.markup import element
 from attnlab.documents.nodes import Below, Inline, Number, Tone, state, toned
 from attnlab.documents.numbers import duration
 from attnlab.documents.palette import Ink
+from attnlab.metrics import METRICS
 from attnlab.metrics.measures import title_of
 from attnlab.runs.listing import metric_number, sparkline
 from attnlab.runs.result import RunState
@@ -75,36 +76,37 @@ def score_of(run: IndexedRun) -> Inline:
     return (metric_number(summary.metric, value, sound=sound), Below(title_of(summary.metric)))
 
 
-def name_of(run: IndexedRun, shown: str = "") -> Markup:
+def name_of(run: IndexedRun) -> Markup:
     """Its name, which leads to its page, and how far it came."""
-    date = run.summary.date[:16].replace("T", " ")
-    about = f"{run.step:,} steps" + (f", {date}" if date else "")
-    link = element("a", element("bdi", shown or run.address), href=page_of(run.address))
-    return link + element("small", about, class_="beside")
+    link = element("a", element("bdi", run.address), href=page_of(run.address))
+    return link + element("small", f"{run.step:,} steps", class_="beside")
 
 
-def cells_of(run: IndexedRun, span: Span, own: Ink | None) -> list[tuple[str, Markup, str | float]]:
-    """The cells of a row: class, content, and what it is sorted by."""
-    summary, result = run.summary, run.summary.result
-    bar = Markup(" ") + progress_bar(run.share) if run.grows else Markup("")
-    value = result.metrics.get(summary.metric, run.loss)
-    seconds = inline(Number(result.seconds, form="seconds"))
-    return [
-        ("col-state", inline(state_of(run)) + bar, run.state.value),
-        ("col-curve", inline(sparkline(summary, span, own)), ""),
-        ("number col-score", inline(score_of(run)), "" if value is None else value),
-        ("number col-time", seconds, result.seconds),
-    ]
+def ranked_by(run: IndexedRun) -> dict[str, str]:
+    """The measure of its score, and which side of it is better: unlike ones are not ranked in one list."""
+    name = run.summary.metric
+    if name not in run.summary.result.metrics:
+        return {"data_measure": "training loss", "data_better": "lower"}
+    better = METRICS[name].better if name in METRICS else "lower"
+    return {"data_measure": title_of(name), "data_better": better}
 
 
 def row_of(run: IndexedRun, span: Span, own: Ink | None = None) -> Markup:
-    """The inside of a run's row on the list; its curve in the ink of its arm."""
-    label = f"Compare {run.address}"
-    box = element("input", type="checkbox", name="run", value=run.address, aria_label=label)
-    head = element("th", name_of(run), scope="row", data_value=run.address, data_study=run.study)
-    rest = [
-        element("td", content, class_=look, data_value=value)
-        for look, content, value in cells_of(run, span, own)
+    """The inside of a run's row on the list: each cell with what it is sorted by."""
+    summary, result = run.summary, run.summary.result
+    box = element(
+        "input", type="checkbox", name="run", value=run.address, aria_label=f"Compare {run.address}"
+    )
+    bar = Markup(" ") + progress_bar(run.share) if run.grows else Markup("")
+    score = result.metrics.get(summary.metric, run.loss)
+    seconds, date = Number(result.seconds, form="seconds"), summary.date[:16].replace("T", " ")
+    cells = [
+        element("td", element("label", box), class_="picked"),  # as large as a finger, on a phone
+        element("th", name_of(run), scope="row", data_value=run.address, data_study=run.study),
+        element("td", inline(state_of(run)) + bar, class_="col-state", data_value=run.state.value),
+        element("td", inline(sparkline(summary, span, own)), class_="col-curve"),
+        element("td", inline(score_of(run)), class_="number col-score", data_value=score, **ranked_by(run)),
+        element("td", inline(seconds), class_="number col-time", data_value=result.seconds),
+        element("td", date or "–", class_="number col-when", data_value=summary.date),
     ]
-    when = element("td", run.heard, hidden=True, class_="col-when", data_value=run.heard)
-    return Markup("").join([element("td", box, class_="picked"), head, *rest, when])
+    return Markup("").join(cells)
