@@ -39,9 +39,10 @@ class Laboratory:
         workers = WorkerPool(root, memory=memory, log=log)
         return cls(root, index, Live(index), StartedProcesses(), workers, Reports(root))
 
-    def out(self, name: str) -> str:
-        """What a command needs to make a run of this name here; nothing where it does so by itself."""
-        if self.root == Path("runs").resolve():
+    def out(self, name: str, *, chosen: bool = False) -> str:
+        """What a command needs to make a run of this name here; nothing where it does so by itself, unless a
+        person chose the name."""
+        if not chosen and self.root == Path("runs").resolve():
             return ""
         below = self.root.relative_to(Path.cwd()) if self.root.is_relative_to(Path.cwd()) else self.root
         return f" --out {shlex.quote(str(below / name))}"

@@ -84,18 +84,9 @@ const mark = (input, text) => {
   input.classList.toggle("wrong", Boolean(text));
   text ? input.setAttribute("aria-invalid", "true") : input.removeAttribute("aria-invalid");
 };
-// The name by the same rule as where a run begins.
-const checkName = () => {
-  const name = document.getElementById("name");
-  const text = name.validity.patternMismatch ? `“${name.value}” cannot name a run; use letters, digits, hyphens and full stops.` : "";
+const wrongName = (text) => {
   wrong(document.getElementById("name-said"), text);
-  mark(name, text);
-  return !text;
-};
-// The command, which writes where Begin does: beside the other runs.
-const withName = (command) => {
-  const name = document.getElementById("name").value.trim();
-  return name ? `${command} --out runs/${name}` : command;
+  mark(document.getElementById("name"), text);
 };
 const allow = (begin, copy = begin) => {
   document.getElementById("begin").disabled = !begin;
@@ -110,9 +101,9 @@ const check = async () => {
   address.write("", [...(config.value === usual ? [] : [["config", config.value]]), ...set.map((one) => ["set", one]), ...(name ? [["name", name]] : [])]);
   let answer;
   try {
-    answer = await send("/api/config", { config: config.value, set });
+    answer = await send("/api/config", { config: config.value, set, name });
   } catch (error) {
-    answer = { errors: [{ message: error.message, setting: null }], html: "" };
+    answer = { errors: [{ message: error.message, setting: null }], name: "", html: "" };
   }
   if (mine !== asked) return; // something was typed since
   fields.forEach((field) => {
@@ -121,14 +112,15 @@ const check = async () => {
   const known = new Set(fields.map((field) => field.dataset.key));
   const others = answer.errors.filter((one) => !known.has(one.setting));
   wrong(together, [...others.map((one) => one.message), answer.outside ?? ""].join(" ").trim());
-  const sound = checkName() && !answer.errors.length;
+  wrongName(answer.name);
+  const sound = !answer.name && !answer.errors.length;
   allow(sound && !answer.outside, sound);
   if (answer.errors.length) {
     document.getElementById("facts").replaceChildren();
     return;
   }
   document.getElementById("facts").innerHTML = answer.html; // rendered by the server
-  document.getElementById("command").textContent = withName(answer.command);
+  document.getElementById("command").textContent = answer.command;
   if (answer.measure) measuring = setTimeout(() => measure(mine, set), 1500);
 };
 // Where no run here tells how long it takes, a few real steps do, once nothing is typed any more.
@@ -151,8 +143,7 @@ form.addEventListener("input", (event) => {
     card(field);
   }
   // what was said of the former value is not said of this one
-  if (field) wrongField(field, "");
-  else checkName();
+  field ? wrongField(field, "") : wrongName("");
   wrong(together, "");
   allow(false);
   asked += 1;

@@ -68,12 +68,13 @@ def routes(laboratory: Laboratory) -> APIRouter:
     @router.post("/api/config")
     async def check(wanted: Wanted) -> dict[str, Any]:
         """What is wrong with a config, in the words of the command line; else what it comes to."""
-        answer = await checked(laboratory, wanted)
+        answer, fault = await checked(laboratory, wanted), name_fault(laboratory, wanted.name.strip())
         if answer["errors"]:
-            return {"errors": answer["errors"], "html": ""}
+            return {"errors": answer["errors"], "name": fault, "html": ""}
         key = answer["identity"]
         time = paces.get(key) or ExpectedTime.of(laboratory, answer)
-        facts = {"command": answer["command"], "outside": answer["outside"]}
+        out = laboratory.out(name_of(wanted, answer), chosen=bool(wanted.name.strip()))
+        facts = {"name": fault, "command": answer["command"] + out, "outside": answer["outside"]}
         measures = time.seconds is None and key not in paces and not answer["outside"]
         return {"errors": [], "html": nodes([facts_of(answer, time)]), **facts, "measure": measures}
 
@@ -102,18 +103,29 @@ def routes(laboratory: Laboratory) -> APIRouter:
             raise ConfigError(" ".join(one["message"] for one in answer["errors"]))
         if answer["outside"]:
             raise ConfigError(answer["outside"])
-        name = wanted.name.strip() or f"{wanted.config}-{answer['identity'][:8]}"
-        if not NAME.fullmatch(name):
-            raise ConfigError(f'"{name}" cannot name a run; use letters, digits, hyphens and full stops.')
-        if wanted.name.strip() and os.path.lexists(laboratory.root / name):
-            raise ConfigError(f'There is a folder "{name}" already; give another name.')
+        if fault := name_fault(laboratory, wanted.name.strip()):
+            raise ConfigError(fault)
         await laboratory.workers.answer("run_to_begin", None, {"config": wanted.config, "set": wanted.set})
-        folder = free_folder(laboratory.root, name)
+        folder = free_folder(laboratory.root, name_of(wanted, answer))
         changes = [word for change in wanted.set for word in ("--set", change)]
         laboratory.processes.start(folder, ["train", wanted.config, *changes, "--out", str(folder)])
         return {"there": page_of(folder.name, "starting")}
 
     return router
+
+
+def name_of(wanted: Wanted, answer: Mapping[str, Any]) -> str:
+    """As a person calls the run, or by its config."""
+    return wanted.name.strip() or f"{wanted.config}-{answer['identity'][:8]}"
+
+
+def name_fault(laboratory: Laboratory, name: str) -> str:
+    """Why a run cannot have this name; nothing where it can, or where nobody chose one."""
+    if name and not NAME.fullmatch(name):
+        return f'"{name}" cannot name a run; use letters, digits, hyphens and full stops.'
+    if name and os.path.lexists(laboratory.root / name):
+        return f'There is a folder "{name}" already; give another name.'
+    return ""
 
 
 async def checked(laboratory: Laboratory, wanted: Wanted) -> dict[str, Any]:
