@@ -414,3 +414,19 @@ def test_a_page_finds_its_server_again_and_a_damaged_run_recovers(tab, served, t
         record.write_text(whole)
         tab.until("document.querySelector('[data-live=curves]') !== null", 10)
     tab.errors.clear()
+
+
+def test_the_command_is_selected_where_a_browser_lets_nothing_be_copied(page_server, tab):
+    tab.open(page_server.address + "/new?config=mini-gpt")
+    tab.until("document.getElementById('command').textContent.includes('attnlab train mini-gpt')", 90)
+    tab.run("Object.defineProperty(navigator, 'clipboard', {value: undefined, configurable: true})")
+    tab.run("document.getElementById('copy').click()")
+    assert tab.run("getSelection().toString()") == tab.run("document.getElementById('command').textContent")
+    assert tab.run("document.getElementById('begin-said').textContent") == "Selected: copy it with Ctrl-C."
+    tab.run(
+        "Object.defineProperty(navigator, 'clipboard', {configurable: true,"
+        "value: {writeText: async (text) => { window.copied = text; }}})"
+    )
+    tab.run("document.getElementById('copy').click()")
+    tab.until("document.getElementById('begin-said').textContent === 'Copied.'")
+    assert tab.run("copied") == tab.run("document.getElementById('command').textContent")

@@ -1,7 +1,7 @@
 "use strict";
 // The form of a new run: what differs from the ready config is checked as one types, by the command line's own rules.
 import * as address from "/static/address.js";
-import { announce, send } from "/static/live.js";
+import { send } from "/static/live.js";
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
 const [configs, cards] = [read("configs"), read("cards")];
@@ -168,6 +168,10 @@ form.addEventListener("submit", async (event) => {
   }
 });
 document.getElementById("copy").addEventListener("click", () => {
-  navigator.clipboard?.writeText(document.getElementById("command").textContent).then(() => announce("Copied."));
+  const [command, said] = [document.getElementById("command"), document.getElementById("begin-said")];
+  const tell = (text) => { said.textContent = text; said.className = ""; };
+  // a browser lets pages of other hosts copy nothing
+  if (navigator.clipboard) navigator.clipboard.writeText(command.textContent).then(() => tell("Copied."), () => tell("It cannot be copied here."));
+  else { getSelection().selectAllChildren(command); tell("Selected: copy it with Ctrl-C."); }
 });
 restore();

@@ -199,12 +199,6 @@ document.addEventListener("submit", async (event) => {
   sending.delete(form);
 });
 
-document.addEventListener("click", (event) => {
-  const button = event.target.closest("[data-copy]");
-  if (!button) return;
-  navigator.clipboard?.writeText(button.dataset.copy).then(() => announce("Copied."));
-});
-
 const contents = document.querySelector(".contents details");
 if (contents) {
   const wide = matchMedia("(min-width: 1120px)");
