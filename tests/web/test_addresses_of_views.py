@@ -6,29 +6,9 @@ import json
 
 import pytest
 
-from tests.browser import CHROMIUM, chromium
-from tests.web.serving import server
-from tests.web.test_asking_pages import Person
+from tests.browser import CHROMIUM
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
-
-
-@pytest.fixture(scope="module")
-def own(served):
-    with server(served) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def tab():
-    with chromium() as page:
-        page.size(1280, 900)
-        yield page
-
-
-@pytest.fixture
-def page(own, tab):
-    return Person(own, tab)
 
 
 def again(page, ready="'ready' in document.body.dataset"):

@@ -9,71 +9,12 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.browser import CHROMIUM, chromium, without_axe
-from tests.web.serving import server
+from tests.browser import CHROMIUM, without_axe
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
 
 SENTENCE = "the cat sees a dog in the garden ."
 FOCUSED = "document.activeElement"
-
-
-@pytest.fixture(scope="module")
-def own(served):
-    with server(served) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def tab():
-    with chromium() as page:
-        page.size(1280, 900)
-        yield page
-
-
-@pytest.fixture
-def page(own, tab):
-    """A page of the server, with what a person does there."""
-    return Person(own, tab)
-
-
-class Person:
-    def __init__(self, own, tab):
-        self.own, self.tab, self.run = own, tab, tab.run
-
-    def go(self, path):
-        self.tab.open("about:blank")
-        self.tab.errors.clear()
-        self.tab.requests.clear()
-        self.tab.open(self.own.address + path)
-        self.tab.until("'ready' in document.body.dataset", 90)
-
-    def fill(self, **fields):
-        for name, value in fields.items():
-            self.run(f"document.getElementById({json.dumps(name)}).value = {json.dumps(value)}")
-
-    def submit(self, section):
-        """Sends a form, and gives what it says then."""
-        form = f"document.querySelector('#{section} form')"
-        self.run(f"{form}.requestSubmit()")
-        self.tab.until(f"!{form}.hasAttribute('aria-busy')", 60)
-        return self.run(f"{form}.querySelector('[data-said]').textContent")
-
-    def text(self, selector):
-        return self.run(f"document.querySelector({json.dumps(selector)}).textContent")
-
-    def texts(self, selector):
-        return self.run(f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)")
-
-    def shown(self, selector):
-        return self.run(f"document.querySelector({json.dumps(selector)}).checkVisibility()")
-
-    def quiet(self):
-        """Nothing was complained of, and nothing left the machine."""
-        assert not self.tab.errors
-        assert all(
-            place.startswith((self.own.address, "data:", "blob:", "about:")) for place in self.tab.requests
-        )
 
 
 # ---------------------------------------------------------------- try it

@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 from attnlab.runs.folder import holder
-from tests.browser import CHROMIUM, chromium, without_axe
+from tests.browser import CHROMIUM, without_axe
 from tests.web.serving import server, until
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
@@ -46,12 +46,6 @@ def page_server(folder):
     for record in (*folder.rglob("run.json"), *folder.rglob("study.json")):
         if process := holder(record.parent):  # what a failed test left training
             os.kill(process, signal.SIGKILL)
-
-
-@pytest.fixture(scope="module")
-def tab():
-    with chromium() as page:
-        yield page
 
 
 VIEWS = {

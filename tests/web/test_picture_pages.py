@@ -7,10 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.browser import CHROMIUM, chromium, without_axe
+from tests.browser import CHROMIUM, without_axe
 from tests.web.picture_runs import drawing, sent
 from tests.web.serving import server
-from tests.web.test_asking_pages import Person
 from tests.web.test_pictures import bomb
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
@@ -20,18 +19,6 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="not run: no Chromium")
 def own(pictures_served):
     with server(pictures_served) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def tab():
-    with chromium() as page:
-        page.size(1280, 900)
-        yield page
-
-
-@pytest.fixture
-def page(own, tab):
-    return Person(own, tab)
 
 
 def choose(page, section, file):
