@@ -366,11 +366,13 @@ def test_comparing_says_what_is_not_comparable(page, folder, served):
     answer = page.ask("/compare?run=good&run=masked")
     assert answer.status == 200
     assert "not comparable" in answer.text
+    paired = page.ask("/api/paired", "POST", {"run": ["good", "masked"]})
+    assert paired.status == 400 and "not comparable" in paired.json()["error"]
     assert page.ask("/compare?run=good").status == 400
     assert "Compare 2 to 20 runs: 0 chosen" in page.ask("/compare").text
 
 
-def test_differences_are_paired_by_the_texts_that_a_study_kept(page, folder):
+def test_differences_are_paired_by_the_texts_that_a_study_kept(page, folder, served):
     from attnlab.metrics import METRICS
     from attnlab.studies.run_measures import read_documents
 
@@ -383,6 +385,11 @@ def test_differences_are_paired_by_the_texts_that_a_study_kept(page, folder):
     wanted = METRICS.build("loss").difference(second.examples, first.examples)
     assert f'value="{wanted.value}"' in answer.json()["html"]
     assert f"{len(first):,} of dev" in answer.json()["html"]
+    if not (folder / "masked").exists():
+        shutil.copytree(served / "masked", folder / "masked")
+    others = page.ask("/api/paired", "POST", {"run": [names[0], "masked", names[1]]})  # masked is left out
+    assert others.status == 200, others.text
+    assert f'value="{wanted.value}"' in others.json()["html"] and "masked" not in others.json()["html"]
 
 
 def test_text_outside_the_folder_is_not_scored(page, folder, served):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,8 +77,7 @@ def routes(laboratory: Laboratory) -> APIRouter:
         compared = ComparedRuns.of(chosen(laboratory, run))
         shown = document(laboratory, compared)
         query = urlencode([("run", one) for one in run])
-        paired = [one.address for one in compared.together] if compared.comparison else []
-        actions = template("compare_actions.html", runs=paired, query=query)
+        actions = template("compare_actions.html", runs=run if compared.comparison else [], query=query)
         body = actions + nodes(shown.nodes)
         return ShellPage(
             title="Compare",
@@ -91,11 +91,13 @@ def routes(laboratory: Laboratory) -> APIRouter:
 
     @router.post("/api/paired")
     async def paired(asked: Paired) -> dict[str, str]:
-        """Differences of the runs from the first, each text of dev scored by all of them."""
-        runs = chosen(laboratory, asked.run)
-        folders = [str(laboratory.model_folder(one.address)) for one in runs]
+        """Differences of the comparable runs from the first, each text of dev scored by all of them."""
+        compared = await asyncio.to_thread(lambda: ComparedRuns.of(chosen(laboratory, asked.run)))
+        if compared.comparison is None:
+            raise ConfigError(without_root(laboratory, " ".join(compared.apart)))
+        folders = [str(laboratory.model_folder(one.address)) for one in compared.together]
         answer = await laboratory.workers.answer("paired", None, {"folders": folders})
-        return {"html": nodes([paired_table(laboratory, names_of(laboratory, runs), answer)])}
+        return {"html": nodes([paired_table(laboratory, names_of(laboratory, compared.runs), answer)])}
 
     @router.get("/saved/compare", response_class=HTMLResponse)
     def saved(run: Chosen = ()) -> Response:
