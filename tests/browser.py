@@ -37,13 +37,14 @@ class Page:
     def __init__(self, commands: int, answers: int) -> None:
         self._commands, self._answers = commands, answers
         self._numbers, self._rest, self._session = itertools.count(1), b"", None
-        self._loaded = self._touched = False
+        self._loaded, self._touched = "", False
         self.errors: list[str] = []
         self.requests: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def call(self, method: str, **parameters: Any) -> Any:
         number = next(self._numbers)
@@ -75,8 +76,8 @@ class Page:
                 self.errors.append(str([a.get("value", a.get("description")) for a in found["args"]]))
             case "Log.entryAdded" if found["entry"]["level"] in ("error", "warning"):
                 self.errors.append(found["entry"]["text"])
-            case "Page.loadEventFired":
-                self._loaded = True
+            case "Page.lifecycleEvent" if found["name"] == "load":
+                self._loaded = found["loaderId"]
             case "Network.requestWillBeSent":
                 self.requests.append(found["request"]["url"])
 
@@ -91,10 +92,9 @@ class Page:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def open(self, file: Path | str) -> None:
-        """A file, or an address."""
-        self._loaded = False
-        self.call("Page.navigate", url=file if isinstance(file, str) else file.resolve().as_uri())
-        while not self._loaded:
+        """A file, or an address; waits until that is loaded, and not what a page before it reloads."""
+        there = self.call("Page.navigate", url=file if isinstance(file, str) else file.resolve().as_uri())
+        while self._loaded != there.get("loaderId", self._loaded):  # another place of the same page has none
             self._note(self._read())
 
     def run(self, script: str) -> Any:

@@ -407,6 +407,7 @@ def test_a_page_finds_its_server_again_and_a_damaged_run_recovers(tab, served, t
         tab.until(f"{headline}.startsWith('Damaged')", 10)
         record.write_text(whole)
         tab.until("document.querySelector('[data-live=curves]') !== null", 10)
+        tab.open("about:blank")  # it would look for its server
     tab.errors.clear()
 
 
