@@ -33,7 +33,7 @@ def serve(
         ) from None
     with bound(host, port) as (listening, door):
         err.say(
-            "Runs of ",
+            "The runs in ",
             strong(str(folder)),
             " are on ",
             strong(door.address),
