@@ -46,3 +46,14 @@ def test_a_file_that_was_cut_is_read_anew_and_odd_values_are_left_out(tmp_path):
     follower.look()
     assert (follower.step, follower.progress) == (2, 0.5)
     assert follower.seconds_left == pytest.approx(1.0)
+
+
+def test_a_file_that_was_written_anew_is_read_anew_even_where_it_has_grown_past_the_last_look(tmp_path):
+    file, follower = tmp_path / "metrics.jsonl", Follower(tmp_path)
+    file.write_text(stepped(1) + stepped(2) + stepped(3))
+    follower.look()
+    events = [stepped(1), *(stepped(step, seconds=2.0) for step in (2, 3, 4))]
+    (tmp_path / "new").write_text("".join(events))  # steps 2 and 3 once more, as after a resume from step 1
+    (tmp_path / "new").replace(file)
+    assert follower.seconds() == pytest.approx(0.5 + 3 * 2.0), "no step counts twice"
+    assert follower.step == 4

@@ -123,7 +123,7 @@ def test_a_line_without_an_end_is_left_out_and_the_others_are_read(served, tmp_p
     follower.look()
     assert after.place == before.place and list(read_events(file)) == events
     assert curve_of(file, "loss") == whole
-    assert follower.spent == pytest.approx(before.place[3]) and follower.place == file.stat().st_size
+    assert follower.spent == pytest.approx(before.place[3]) and follower._position == file.stat().st_size
 
 
 def test_a_page_does_not_wait_for_a_look_that_takes_long(served, tmp_path):

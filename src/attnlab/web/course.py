@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from attnlab.config.untrusted import refuse_device
-from attnlab.runs.faults import FAULTS
-from attnlab.runs.metrics_file import LONGEST, METRICS_FILE
+from attnlab.runs.follower import FollowedEvents
 
 MOST = 512
 """Points of a curve; beyond, neighbours become their mean."""
-CHUNK = 1 << 20
 AXES = ("step", "tokens", "flops", "seconds")
 
 
@@ -84,17 +79,14 @@ class RunCourse:
     growing: GrowingCourse
 
 
-class GrowingCourse:
-    """Reads what was written since the last look; begins anew where the file was cut, as by a resume. Threads
-    that show the same run each see it as it was at one moment."""
+class GrowingCourse(FollowedEvents):
+    """A run's course so far. Threads that show the same run each see it as it was at one moment."""
 
     def __init__(self, folder: Path):
-        self.file = folder / METRICS_FILE
         self._lock = threading.Lock()
-        self._begin()
+        super().__init__(folder)
 
     def _begin(self) -> None:
-        self.position, self.number = 0, 0
         self.place: tuple[float, ...] = (0.0,) * len(AXES)
         self.series = defaultdict[str, Series](Series)
         self.warnings: list[str] = []
@@ -104,29 +96,9 @@ class GrowingCourse:
     def look(self) -> RunCourse:
         """The course so far."""
         with self._lock:
-            for line in self._lines():
-                with suppress(*FAULTS):  # a view: a line that is damaged is left out
-                    if len(line) <= LONGEST:
-                        self._take(json.loads(line.decode()))
+            self._read_new()
             series = {name: own.copy() for name, own in self.series.items()}
             return RunCourse(series, self.place, tuple(self.warnings), self.ends, self)
-
-    def _lines(self) -> Iterator[bytes]:
-        try:
-            refuse_device(self.file)
-            known = self.file.stat()
-            if known.st_size < self.position or known.st_ino != self.number:  # cut, or written anew
-                self._begin()
-            self.number = known.st_ino
-            with self.file.open("rb") as stream:
-                stream.seek(self.position)
-                while chunk := stream.readlines(CHUNK):
-                    for line in chunk:
-                        if line.endswith(b"\n"):  # one that is being written is read the next time
-                            self.position += len(line)
-                            yield line
-        except OSError:
-            return
 
     def _take(self, event: dict[str, Any]) -> None:
         match event["event"]:
